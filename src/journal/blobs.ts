@@ -86,13 +86,18 @@ export class Blobs {
 
   /** A file that a message or the workspace holds. */
   stored(sha256: string): StoredFile | null {
-    const [row] = this.#db.find(`SELECT * FROM message_files WHERE sha256 = ? AND state = 'stored'`, sha256);
+    const [row] = this.#db.findIn(
+      'message_files',
+      `SELECT * FROM message_files WHERE sha256 = ? AND state = 'stored'`,
+      sha256,
+    );
     return row === undefined ? null : fileOf(row);
   }
 
   /** A file that a message holds. */
   file(sha256: string): StoredFile | null {
-    const [row] = this.#db.find(
+    const [row] = this.#db.findIn(
+      'message_files',
       `SELECT * FROM message_files WHERE sha256 = ? AND state = 'stored' AND in_messages = 1`,
       sha256,
     );
@@ -101,13 +106,14 @@ export class Blobs {
 
   /** All files that messages hold now, the oldest first. */
   files(): Generator<StoredFile> {
-    const [last] = this.#db.find(`SELECT MAX(id) AS id FROM message_files`);
+    const [last] = this.#db.findIn('message_files', `SELECT MAX(id) AS id FROM message_files`);
     return this.#files(Number(last?.['id'] ?? 0));
   }
 
   *#files(until: number): Generator<StoredFile> {
     for (let after = 0; ;) {
-      const [row] = this.#db.find(
+      const [row] = this.#db.findIn(
+        'message_files',
         `SELECT * FROM message_files WHERE id > ? AND id <= ? AND state = 'stored' AND in_messages = 1 ORDER BY id LIMIT 1`,
         after,
         until,
@@ -120,7 +126,7 @@ export class Blobs {
 
   /** The bytes in rows; null if there are none. An empty file has no rows: see `stored`. */
   get(sha256: string): Uint8Array | null {
-    const rows = this.#db.find(`SELECT bytes FROM blobs WHERE sha256 = ? ORDER BY part`, sha256);
+    const rows = this.#db.findIn('blobs', `SELECT bytes FROM blobs WHERE sha256 = ? ORDER BY part`, sha256);
     // The platform returns an ArrayBuffer, and node:sqlite an array.
     const pieces = rows.map(({ bytes }) => new Uint8Array(bytes as Uint8Array));
     return pieces.length === 0 ? null : joinedBytes(pieces);
@@ -128,14 +134,14 @@ export class Blobs {
 
   /** Where bytes are that may be read, held or not; null if they are stored nowhere. */
   placeOf(sha256: string): 'rows' | 'object' | null {
-    const rows = this.#db.find(`SELECT place, state FROM message_files WHERE sha256 = ?`, sha256);
+    const rows = this.#db.findIn('message_files', `SELECT place, state FROM message_files WHERE sha256 = ?`, sha256);
     const places = new Set(rows.filter(({ state }) => state !== 'collecting').map(({ place }) => place));
     return places.has('rows') ? 'rows' : places.has('object') ? 'object' : null;
   }
 
   /** Bytes of a file that is stored or announced; null for another one. */
   sizeOf(sha256: string): number | null {
-    const [row] = this.#db.find(`SELECT size FROM message_files WHERE sha256 = ? LIMIT 1`, sha256);
+    const [row] = this.#db.findIn('message_files', `SELECT size FROM message_files WHERE sha256 = ? LIMIT 1`, sha256);
     return row === undefined ? null : Number(row['size']);
   }
 
@@ -171,13 +177,14 @@ export class Blobs {
   /** When the oldest bytes without a holder were announced or released, epoch milliseconds; null if there are none. */
   oldestUnreferred(place: StoredFile['place']): number | null {
     const sql = `SELECT MIN(at) AS at FROM message_files WHERE state <> 'stored' AND place = ?`;
-    const [row] = this.#db.find(sql, place);
+    const [row] = this.#db.findIn('message_files', sql, place);
     return typeof row?.['at'] === 'number' ? row['at'] : null;
   }
 
   /** Bytes without a holder since this time or longer, the oldest first; some of them. */
   unreferred(place: StoredFile['place'], until: number): readonly string[] {
-    const rows = this.#db.find(
+    const rows = this.#db.findIn(
+      'message_files',
       `SELECT sha256 FROM message_files WHERE state <> 'stored' AND place = ? AND at <= ? ORDER BY at LIMIT ?`,
       place,
       until,
@@ -188,7 +195,8 @@ export class Blobs {
 
   /** Deletes bytes in rows without a holder. */
   dropRows(sha256: string): void {
-    const [row] = this.#db.find(
+    const [row] = this.#db.findIn(
+      'message_files',
       `SELECT id FROM message_files WHERE sha256 = ? AND place = 'rows' AND state = 'pending'`,
       sha256,
     );
@@ -208,7 +216,10 @@ export class Blobs {
 
   /** Whether an object is being deleted, here or by an earlier host. */
   isCollecting(sha256: string): boolean {
-    return this.#db.find(`SELECT 1 FROM message_files WHERE sha256 = ? AND state = 'collecting'`, sha256).length > 0;
+    return (
+      this.#db.findIn('message_files', `SELECT 1 FROM message_files WHERE sha256 = ? AND state = 'collecting'`, sha256)
+        .length > 0
+    );
   }
 
   /** Marks an object without a holder before it is deleted. */
@@ -228,7 +239,10 @@ export class Blobs {
 
   /** Bytes of all objects, announced ones included. */
   get objectBytes(): number {
-    const [row] = this.#db.find(`SELECT SUM(size) AS size FROM message_files WHERE place = 'object'`);
+    const [row] = this.#db.findIn(
+      'message_files',
+      `SELECT SUM(size) AS size FROM message_files WHERE place = 'object'`,
+    );
     return Number(row?.['size'] ?? 0);
   }
 }

@@ -105,7 +105,11 @@ export class ForkReader {
 
   *#seeded(): Generator<ForkRow> {
     for (let after = 0; ;) {
-      const [row] = this.#db.find(`SELECT id, turn, role, data FROM seeded WHERE id > ? ORDER BY id LIMIT 1`, after);
+      const [row] = this.#db.findIn(
+        'seeded',
+        `SELECT id, turn, role, data FROM seeded WHERE id > ? ORDER BY id LIMIT 1`,
+        after,
+      );
       if (row === undefined) return;
       after = Number(row['id']);
       const text = this.#db.load(after, 'seeded', row['data']);
@@ -114,14 +118,14 @@ export class ForkReader {
   }
 
   *#simple(
-    table: string,
+    table: 'first_variables' | 'feeds',
     key: string,
     value: string,
     rowOf: (key: string, text: string) => ForkRow,
   ): Generator<ForkRow> {
     for (let after = ''; ;) {
       const sql = `SELECT ${key} AS name, ${value} AS text FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT 1`;
-      const [row] = this.#db.find(sql, after);
+      const [row] = this.#db.findIn(table, sql, after);
       if (row === undefined) return;
       after = String(row['name']);
       yield rowOf(after, String(row['text']));
@@ -134,7 +138,8 @@ export class ForkReader {
    */
   *#summary(branch: readonly number[], numbers: ReadonlyMap<number, number>): Generator<ForkRow> {
     const last = branch.length;
-    const [row] = this.#db.find(
+    const [row] = this.#db.findIn(
+      'summaries',
       `SELECT seq FROM summaries WHERE until_run = 0 OR until_run IN (SELECT value FROM JSON_EACH(?))
        ORDER BY turns DESC, seq DESC LIMIT 1`,
       JSON.stringify(branch),
@@ -226,7 +231,12 @@ export class ForkReader {
   }
 
   *#steered(run: number, number: number, seq: number): Generator<ForkRow> {
-    const [row] = this.#db.find(`SELECT number, iteration, input FROM steered WHERE run = ? AND seq = ?`, run, seq);
+    const [row] = this.#db.findIn(
+      'steered',
+      `SELECT number, iteration, input FROM steered WHERE run = ? AND seq = ?`,
+      run,
+      seq,
+    );
     if (row === undefined) return;
     const text = this.#db.load(-run, `steered ${String(row['number'])}`, row['input']);
     const iteration = Number(row['iteration']);

@@ -91,7 +91,11 @@ export class History {
       -run.run,
       run.run,
     );
-    const [steered] = this.#db.exec(`SELECT SUM(OCTET_LENGTH(input)) AS bytes FROM steered WHERE run = ?`, run.run);
+    const [steered] = this.#db.findIn(
+      'steered',
+      `SELECT SUM(OCTET_LENGTH(input)) AS bytes FROM steered WHERE run = ?`,
+      run.run,
+    );
     return [events, input, steered].reduce((sum, row) => sum + Number(row?.['bytes'] ?? 0), 0);
   }
 
@@ -206,7 +210,7 @@ export class History {
    * newest first, at most `limits.outcomeCache`. `bytes`: the cost of reading the event.
    */
   outcomeCache(last: number): CachedOutcome[] {
-    const onBranch = this.#runs.onBranch(last);
+    const onBranch = this.#runs.onBranch(last, '?1');
     return this.#db
       .find(
         `SELECT seq, action_id, state ->> '$.output_key' AS output_key,
@@ -214,7 +218,8 @@ export class History {
        FROM events WHERE type = 'action_completed' AND ${onBranch}
          AND seq > COALESCE((SELECT MAX(seq) FROM events
            WHERE type = 'action_completed' AND action_name = 'clear_context' AND ${onBranch}), 0)
-       ORDER BY seq DESC LIMIT ?`,
+       ORDER BY seq DESC LIMIT ?2`,
+        last,
         limits.outcomeCache,
       )
       .map((row) => ({
@@ -240,10 +245,11 @@ export class History {
   recentActions(limit: number, last: number): SessionEvent[] {
     return this.#db
       .find(
-        `SELECT * FROM events WHERE seq > ? AND type IN ('action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected')
-           AND ${this.#runs.onBranch(last)} ORDER BY seq DESC LIMIT ?`,
+        `SELECT * FROM events WHERE seq > ?1 AND type IN ('action_completed', 'action_failed', 'action_skipped', 'action_cancelled', 'action_rejected')
+           AND ${this.#runs.onBranch(last, '?3')} ORDER BY seq DESC LIMIT ?2`,
         this.#db.lastSeq - limits.durationsEvents,
         limit,
+        last,
       )
       .map((row) => this.#db.readEvent(row).event);
   }

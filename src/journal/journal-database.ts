@@ -18,12 +18,16 @@ import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, eventsIn, INSERT_MANY, INSERT_ONE, inParts, inRows, ROW_WITH } from './event-rows.ts';
 import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
-import { createSessionTable, migrate, schemaVersion } from './schema.ts';
+import { missingTables, OPTIONAL_TABLES, optionalTablesIn } from './optional-tables.ts';
+import type { OptionalTable } from './optional-tables.ts';
+import { createSessionTable, migrate, readSchema, SCHEMA_VERSION, tableNames } from './schema.ts';
 
 export class JournalDatabase {
   readonly #storage: SqlDatabase;
   /** Only the session's row exists, or nothing; `#db` creates the other tables on first use. */
   #bare = true;
+  /** Optional tables that do not exist. */
+  #missing = missingTables(new Set());
   #record: SessionRecord | null = null;
   #lastSeq = 0;
   #syncedSeq = 0;
@@ -40,12 +44,14 @@ export class JournalDatabase {
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
-    const version = schemaVersion(db);
-    if (version === null) return;
+    const found = readSchema(db);
+    if (found === null) return;
+    const { version, tables } = found;
     const row = db.exec(`SELECT data FROM session`)[0];
     if (row !== undefined) this.#record = JSON.parse(String(row['data'])) as SessionRecord;
     if (version === 0) return;
-    migrate(db);
+    migrate(db, version);
+    this.#missing = missingTables(version === SCHEMA_VERSION ? tables : tableNames(db));
     this.#bare = false;
     this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
     this.#syncedSeq = this.#lastSeq;
@@ -53,7 +59,7 @@ export class JournalDatabase {
 
   /** The database; creates its tables on first use. */
   get #db(): SqlDatabase {
-    if (this.#bare) migrate(this.#storage);
+    if (this.#bare) migrate(this.#storage, readSchema(this.#storage)?.version ?? 0);
     this.#bare = false;
     return this.#storage;
   }
@@ -140,13 +146,31 @@ export class JournalDatabase {
   /** Runs a statement, which sees every event added before it. */
   exec(sql: string, ...parameters: SqlValue[]): SqlRow[] {
     this.#write();
-    return this.#db.exec(sql, ...parameters);
+    return this.#run(sql, parameters);
   }
 
   /** Runs a read-only statement. In an unused session it finds nothing and leaves no trace. */
   find(sql: string, ...parameters: SqlValue[]): SqlRow[] {
     this.#write();
-    return this.#bare ? [] : this.#db.exec(sql, ...parameters);
+    return this.#bare ? [] : this.#run(sql, parameters);
+  }
+
+  /** The same for rows of an optional table: there are none if it was never needed. */
+  findIn(table: OptionalTable, sql: string, ...parameters: SqlValue[]): SqlRow[] {
+    return this.#missing.has(table) ? [] : this.find(sql, ...parameters);
+  }
+
+  /** Creates the optional tables that a statement needs. */
+  #run(sql: string, parameters: readonly SqlValue[]): SqlRow[] {
+    const db = this.#db;
+    if (this.#missing.size > 0) {
+      for (const table of optionalTablesIn(sql)) {
+        if (!this.#missing.has(table)) continue;
+        db.script(OPTIONAL_TABLES[table]);
+        this.#missing.delete(table);
+      }
+    }
+    return db.exec(sql, ...parameters);
   }
 
   /** Runs `body` atomically: if it throws, neither its events nor its other writes are written. */
@@ -154,6 +178,7 @@ export class JournalDatabase {
     if (this.#isAtomic) return body();
     this.#write();
     const lastSeq = this.#lastSeq;
+    const missing = new Set(this.#missing);
     this.#isAtomic = true;
     try {
       return this.#db.transaction(() => {
@@ -165,6 +190,7 @@ export class JournalDatabase {
       this.#changes += 1;
       this.#pending = [];
       this.#lastSeq = lastSeq;
+      this.#missing = missing;
       throw fault;
     } finally {
       this.#isAtomic = false;

@@ -337,7 +337,7 @@ export class Journal {
 
   /** The stored states of the session's feeds. Their form belongs to the writer. */
   feeds(): Map<string, unknown> {
-    const rows = this.#db.find(`SELECT id, data FROM feeds ORDER BY id`);
+    const rows = this.#db.findIn('feeds', `SELECT id, data FROM feeds ORDER BY id`);
     return new Map(rows.map((row) => [String(row['id']), JSON.parse(String(row['data']))]));
   }
 

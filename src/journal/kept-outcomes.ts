@@ -26,7 +26,7 @@ export class KeptOutcomes {
 
   /** The kept outcome for this key, with its output; null if there is none. */
   get(key: string): (KeptOutcome & { readonly output: Json }) | null {
-    const row = this.#db.exec(`SELECT * FROM outcomes WHERE key = ?`, key)[0];
+    const row = this.#db.findIn('outcomes', `SELECT * FROM outcomes WHERE key = ?`, key)[0];
     if (row === undefined) return null;
     const seq = Number(row['seq']);
     const event = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, seq)[0];

@@ -154,7 +154,7 @@ export class RunTable {
   /** The run that the next message follows: the one that `setHead` named, or the newest; 0 if there is none (C4). */
   get head(): number {
     const { count } = this;
-    const [row] = this.#db.find(`SELECT run FROM head WHERE newest = ?`, count);
+    const [row] = this.#db.findIn('head', `SELECT run FROM head WHERE newest = ?`, count);
     return row === undefined ? count : Number(row['run']);
   }
 
@@ -195,8 +195,8 @@ export class RunTable {
 
   /** The run with this turn on the branch that ends with `last`; 0 if there is none. */
   ofTurn(turn: number, last: number): number {
-    const sql = `SELECT MIN(run) AS run FROM runs WHERE turn = ? AND ${this.onBranch(last)}`;
-    return turn < 1 ? 0 : Number(this.#db.find(sql, turn)[0]?.['run'] ?? 0);
+    const sql = `SELECT MIN(run) AS run FROM runs WHERE turn = ? AND ${this.onBranch(last, '?2')}`;
+    return turn < 1 ? 0 : Number(this.#db.find(sql, turn, last)[0]?.['run'] ?? 0);
   }
 
   /** Whether a run is on the branch that ends with another one. */
@@ -210,9 +210,9 @@ export class RunTable {
     return this.#db.find(`SELECT 1 FROM runs WHERE parent <> run - 1 AND run <= ? LIMIT 1`, last).length === 0;
   }
 
-  /** A condition in SQL that `run` is on the branch that ends with `last`. */
-  onBranch(last: number): string {
-    return this.#isStraight(last) ? `run <= ${last}` : `run IN (${branchOf(String(last), '')})`;
+  /** A condition in SQL that `run` is on the branch that ends with `last`, which is this parameter of the statement. */
+  onBranch(last: number, parameter: `?${number}`): string {
+    return this.#isStraight(last) ? `run <= ${parameter}` : `run IN (${branchOf(parameter, '')})`;
   }
 
   /** The runs with the same parent, oldest first, this one included: the newest `limits.pageRows`. */
@@ -238,7 +238,8 @@ export class RunTable {
   /** US dollars of all runs that have ended or wait, and of summaries; null if no price is known. */
   get cost(): number | null {
     if (this.#cost !== undefined) return this.#cost;
-    const summaries = this.#db.find(`SELECT cost FROM summary_work WHERE cost IS NOT NULL`)[0]?.['cost'] ?? null;
+    const summaries =
+      this.#db.findIn('summary_work', `SELECT cost FROM summary_work WHERE cost IS NOT NULL`)[0]?.['cost'] ?? null;
     const spent = this.#spent;
     this.#cost = spent === null && summaries === null ? null : dollars((spent ?? 0) + Number(summaries ?? 0));
     return this.#cost;

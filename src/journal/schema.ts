@@ -196,6 +196,8 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `UPDATE runs SET spent = (SELECT SUM(cost) FROM runs) WHERE run = (SELECT MAX(run) FROM runs)`,
     `DROP INDEX run_costs`,
   ],
+  // New sessions create a table when it is needed (optional-tables.ts): older code would not find the missing ones.
+  [],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */
@@ -206,17 +208,24 @@ export function createSessionTable(db: SqlDatabase): void {
   db.exec(SESSION_TABLE);
 }
 
+export function tableNames(db: SqlDatabase): Set<string> {
+  return new Set(db.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(({ name }) => String(name)));
+}
+
+/** What a database has: its schema version, 0 for an unused session, and the names of its tables. */
+interface FoundSchema {
+  readonly version: number;
+  readonly tables: ReadonlySet<string>;
+}
+
 /**
- * Reads the schema version without writing anything: null for an empty database, 0 for an unused session.
+ * Reads what a database has without writing anything: null for one without a session.
  *
  * @throws EngineError `schema_too_new` if newer code wrote the database; nothing is written then (J9)
  */
-export function schemaVersion(db: SqlDatabase): number | null {
-  const tables = db.exec(
-    `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('schema_version', 'session')`,
-  );
-  if (tables.length === 0) return null;
-  if (!tables.some(({ name }) => name === 'schema_version')) return 0;
+export function readSchema(db: SqlDatabase): FoundSchema | null {
+  const tables = tableNames(db);
+  if (!tables.has('schema_version')) return tables.has('session') ? { version: 0, tables } : null;
   const version = Number(db.exec(`SELECT version FROM schema_version`)[0]?.['version'] ?? 0);
   if (version > SCHEMA_VERSION) {
     throw new EngineError(
@@ -224,12 +233,15 @@ export function schemaVersion(db: SqlDatabase): number | null {
       `The session is stored with schema ${version}; this version reads up to ${SCHEMA_VERSION}`,
     );
   }
-  return version;
+  return { version, tables };
 }
 
-/** Brings the database to `SCHEMA_VERSION`, or does nothing if it is current. A new session gets its tables at once. */
-export function migrate(db: SqlDatabase): void {
-  const stored = schemaVersion(db) ?? 0;
+/**
+ * Brings the database to `SCHEMA_VERSION`, or does nothing if it is current. A new session gets its tables at once.
+ *
+ * @param stored its version; 0: an unused session, or none
+ */
+export function migrate(db: SqlDatabase, stored: number): void {
   if (stored === SCHEMA_VERSION) return;
   db.transaction(() => {
     if (stored === 0) db.script(NEW_SCHEMA);

@@ -61,17 +61,17 @@ export class Seeded {
 
   /** Number of messages; they are numbered from 1. */
   get count(): number {
-    return Number(this.#db.find(`SELECT COALESCE(MAX(id), 0) AS id FROM seeded`)[0]?.['id'] ?? 0);
+    return Number(this.#db.findIn('seeded', `SELECT COALESCE(MAX(id), 0) AS id FROM seeded`)[0]?.['id'] ?? 0);
   }
 
   /** Number of turns; they are numbered from 1. */
   get turns(): number {
-    return Number(this.#db.find(`SELECT MAX(turn) AS turn FROM seeded`)[0]?.['turn'] ?? 0);
+    return Number(this.#db.findIn('seeded', `SELECT MAX(turn) AS turn FROM seeded`)[0]?.['turn'] ?? 0);
   }
 
   /** The messages of one turn. Of a tool's result, `limits.historyResultChars` are read. */
   turn(turn: number): SeededMessage[] {
-    const rows = this.#db.find(`SELECT id FROM seeded WHERE turn = ? ORDER BY id`, turn);
+    const rows = this.#db.findIn('seeded', `SELECT id FROM seeded WHERE turn = ? ORDER BY id`, turn);
     return rows.map(({ id }) => shortened(this.get(Number(id)).message));
   }
 
@@ -83,7 +83,8 @@ export class Seeded {
     before: number = Number.MAX_SAFE_INTEGER,
   ): Generator<{ readonly id: number; readonly message: SeededMessage; readonly chars: number }> {
     for (let next = before; next > 1;) {
-      const rows = this.#db.find(
+      const rows = this.#db.findIn(
+        'seeded',
         `SELECT id, CASE WHEN OCTET_LENGTH(data) <= ? THEN data END AS data FROM seeded
          WHERE id < ? ORDER BY id DESC LIMIT ?`,
         limits.inlineBytes,
@@ -102,14 +103,14 @@ export class Seeded {
 
   /** The first message of the user; null if there is none. */
   firstOfUser(): SeededMessage | null {
-    const id = this.#db.find(`SELECT id FROM seeded WHERE role = 'user' ORDER BY id LIMIT 1`)[0]?.['id'];
+    const id = this.#db.findIn('seeded', `SELECT id FROM seeded WHERE role = 'user' ORDER BY id LIMIT 1`)[0]?.['id'];
     return id === undefined ? null : this.get(Number(id)).message;
   }
 
   /** The message with the calls that the result with this number belongs to, and its number. */
   callsOf(result: number): { readonly id: number; readonly calls: readonly SeededCall[] } {
     const sql = `SELECT id FROM seeded WHERE id < ? AND role <> 'tool' ORDER BY id DESC LIMIT 1`;
-    const id = Number(this.#db.find(sql, result)[0]?.['id'] ?? 0);
+    const id = Number(this.#db.findIn('seeded', sql, result)[0]?.['id'] ?? 0);
     const message = id === 0 ? null : this.get(id).message;
     return { id, calls: message?.role === 'assistant' ? (message.tool_calls ?? []) : [] };
   }
@@ -137,7 +138,8 @@ export class Seeded {
     let turns = 0;
     let bytes = 0;
     for (let before = Number.MAX_SAFE_INTEGER; ;) {
-      const page = this.#db.find(
+      const page = this.#db.findIn(
+        'seeded',
         `SELECT id, turn, CASE role WHEN 'tool' THEN MIN(bytes, ?) ELSE bytes END AS bytes FROM seeded
          WHERE id < ? ORDER BY id DESC LIMIT ?`,
         limits.historyResultChars,

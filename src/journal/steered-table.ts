@@ -47,12 +47,16 @@ export class SteeredTable {
 
   /** The messages that came during a run, in order, except those that have become messages of other runs. */
   of(run: number): SteeredMessage[] {
-    return this.#db.find(`SELECT * FROM steered WHERE run = ? ORDER BY number`, run).map((row) => this.#read(row));
+    return this.#db
+      .findIn('steered', `SELECT * FROM steered WHERE run = ? ORDER BY number`, run)
+      .map((row) => this.#read(row));
   }
 
   /** Number of those messages. */
   count(run: number): number {
-    return Number(this.#db.find(`SELECT COUNT(*) AS count FROM steered WHERE run = ?`, run)[0]?.['count'] ?? 0);
+    return Number(
+      this.#db.findIn('steered', `SELECT COUNT(*) AS count FROM steered WHERE run = ?`, run)[0]?.['count'] ?? 0,
+    );
   }
 
   /** Those that no generation has shown, if the run has ended. */
@@ -84,7 +88,7 @@ export class SteeredTable {
 
   /** The message that was sent with this `Idempotency-Key`, unless it has become the message of another run (J7). */
   byIdempotencyKey(key: string): SteeredMessage | null {
-    const [row] = this.#db.find(`SELECT * FROM steered WHERE idempotency_key = ?`, key);
+    const [row] = this.#db.findIn('steered', `SELECT * FROM steered WHERE idempotency_key = ?`, key);
     return row === undefined ? null : this.#read(row);
   }
 

@@ -38,9 +38,9 @@ export class SummaryTable {
    */
   latest(last: number, most: number, before: number = Number.MAX_SAFE_INTEGER): StoredSummary | null {
     const sql = `SELECT seq, until_run, turns FROM
-        (SELECT seq, until_run, until_run AS run, turns FROM summaries WHERE turns <= ? AND seq < ?)
-      WHERE run = 0 OR ${this.#runs.onBranch(last)} ORDER BY turns DESC, seq DESC LIMIT 1`;
-    const [row] = this.#db.find(sql, most, before);
+        (SELECT seq, until_run, until_run AS run, turns FROM summaries WHERE turns <= ?1 AND seq < ?2)
+      WHERE run = 0 OR ${this.#runs.onBranch(last, '?3')} ORDER BY turns DESC, seq DESC LIMIT 1`;
+    const [row] = this.#db.findIn('summaries', sql, most, before, last);
     if (row === undefined) return null;
     return { seq: Number(row['seq']), untilRun: Number(row['until_run']), turns: Number(row['turns']) };
   }
@@ -51,7 +51,7 @@ export class SummaryTable {
   }
 
   get work(): SummaryWork | null {
-    const [row] = this.#db.find(`SELECT run, until_run, attempts, pending FROM summary_work`);
+    const [row] = this.#db.findIn('summary_work', `SELECT run, until_run, attempts, pending FROM summary_work`);
     if (row === undefined) return null;
     return {
       run: Number(row['run']),

@@ -22,7 +22,8 @@ export class VariableTable {
   }
 
   all(): Stored {
-    const rows = this.#db.find(
+    const rows = this.#db.findIn(
+      'variables',
       `SELECT key, value, OCTET_LENGTH(key) + OCTET_LENGTH(value) AS bytes FROM variables ORDER BY key`,
     );
     return new Map(
@@ -52,7 +53,7 @@ export class VariableTable {
    */
   tip(without = 0): number {
     const begun = this.#runs.lastBegun(without);
-    const [restored] = this.#db.find(`SELECT run FROM restored WHERE seq >= ?`, begun.seq);
+    const [restored] = this.#db.findIn('restored', `SELECT run FROM restored WHERE seq >= ?`, begun.seq);
     return restored === undefined ? begun.run : Number(restored['run']);
   }
 
@@ -61,12 +62,13 @@ export class VariableTable {
     const found: Stored = new Map();
     const set = (key: string, json: string): void =>
       void found.set(key, { json, bytes: utf8Length(key) + utf8Length(json) });
-    for (const row of this.#db.find(`SELECT key, value FROM first_variables ORDER BY key`)) {
+    for (const row of this.#db.findIn('first_variables', `SELECT key, value FROM first_variables ORDER BY key`)) {
       set(String(row['key']), String(row['value']));
     }
     const changes = this.#db.find(
-      `SELECT MAX(seq) AS seq FROM events WHERE type = 'variable_changed' AND ${this.#runs.onBranch(last)}
+      `SELECT MAX(seq) AS seq FROM events WHERE type = 'variable_changed' AND ${this.#runs.onBranch(last, '?1')}
        GROUP BY data ->> '$.key'`,
+      last,
     );
     for (const { seq } of changes) {
       const [row] = this.#db.exec(`SELECT * FROM events WHERE seq = ?`, Number(seq));

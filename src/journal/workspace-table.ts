@@ -16,11 +16,11 @@ export class WorkspaceTable {
 
   /** All files, in the order of the bytes of their paths. */
   list(): readonly WorkspaceFile[] {
-    return this.#db.find(`SELECT * FROM workspace ORDER BY path`).map(fileOf);
+    return this.#db.findIn('workspace', `SELECT * FROM workspace ORDER BY path`).map(fileOf);
   }
 
   get(path: string): WorkspaceFile | null {
-    const [row] = this.#db.find(`SELECT * FROM workspace WHERE path = ?`, path);
+    const [row] = this.#db.findIn('workspace', `SELECT * FROM workspace WHERE path = ?`, path);
     return row === undefined ? null : fileOf(row);
   }
 
@@ -28,18 +28,26 @@ export class WorkspaceTable {
   below(folder: string): readonly WorkspaceFile[] {
     // `0` is the character after `/`.
     return this.#db
-      .find(`SELECT * FROM workspace WHERE path > ? AND path < ? ORDER BY path`, `${folder}/`, `${folder}0`)
+      .findIn(
+        'workspace',
+        `SELECT * FROM workspace WHERE path > ? AND path < ? ORDER BY path`,
+        `${folder}/`,
+        `${folder}0`,
+      )
       .map(fileOf);
   }
 
   get totals(): { readonly files: number; readonly bytes: number } {
-    const [row] = this.#db.find(`SELECT COUNT(*) AS files, COALESCE(SUM(size), 0) AS bytes FROM workspace`);
+    const [row] = this.#db.findIn(
+      'workspace',
+      `SELECT COUNT(*) AS files, COALESCE(SUM(size), 0) AS bytes FROM workspace`,
+    );
     return { files: Number(row?.['files'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
   }
 
   /** Whether any path has these bytes. */
   uses(sha256: string): boolean {
-    return this.#db.find(`SELECT 1 FROM workspace WHERE sha256 = ? LIMIT 1`, sha256).length > 0;
+    return this.#db.findIn('workspace', `SELECT 1 FROM workspace WHERE sha256 = ? LIMIT 1`, sha256).length > 0;
   }
 
   set({ path, sha256, size, executable, modifiedAt }: WorkspaceFile): void {
@@ -61,7 +69,7 @@ export class WorkspaceTable {
 
   /** Whether an attempt has committed its files. @param key of the attempt */
   isCommitted(key: string): boolean {
-    return this.#db.find(`SELECT 1 FROM workspace_commits WHERE key = ?`, key).length > 0;
+    return this.#db.findIn('workspace_commits', `SELECT 1 FROM workspace_commits WHERE key = ?`, key).length > 0;
   }
 
   /** In the transaction of the commit. Forgets the attempts of complete runs: those are never recovered. */

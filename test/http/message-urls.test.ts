@@ -612,7 +612,7 @@ describe('[C2] while files are fetched', () => {
     const waiting = [send([image()], { 'idempotency-key': 'k' }), send([image()], { 'idempotency-key': 'k' })];
     await settle();
     await kit.session.close('the session was deleted');
-    for (const table of ['runs', 'blobs', 'events']) kit.sql.exec(`DROP TABLE ${table}`);
+    for (const table of ['runs', 'events']) kit.sql.exec(`DROP TABLE ${table}`);
     for (const one of await Promise.all([sent, ...waiting])) {
       expect(one).toMatchObject({ status: 404, body: { code: 'unknown_session' } });
     }

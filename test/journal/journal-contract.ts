@@ -1,4 +1,5 @@
 /** The contract of every database behind the journal: runs on node:sqlite and on a real Durable Object. */
+import { createOptionalTables } from '../support/optional-tables.ts';
 import { describe, expect, test } from 'vitest';
 import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
@@ -439,6 +440,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
           sql: row['sql'] === null ? null : String(row['sql']).replace('IF NOT EXISTS ', ''),
         }));
       newJournal(db, RECORD).variables.set('x', 1);
+      createOptionalTables(db);
       const made = [columns(), indexes()];
       downgrade(db, 1);
       expect(indexes().length).toBeLessThan(made[1]?.length ?? 0);

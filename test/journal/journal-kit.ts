@@ -1,4 +1,5 @@
 /** Creates the journal of a new session. */
+import { createOptionalTables } from '../support/optional-tables.ts';
 import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -73,6 +74,7 @@ const ADDED: readonly (readonly [version: number, ...statements: string[]])[] = 
 
 /** Makes a database as an earlier schema version has left it. */
 export function downgrade(db: SqlDatabase, to: number): void {
+  createOptionalTables(db);
   for (const [version, ...statements] of ADDED) {
     if (version > to) for (const statement of statements) db.exec(statement);
   }

@@ -11,6 +11,7 @@ import { eventsOf } from '../../support/events.ts';
 import { HostScene, hostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { resultOf, settle } from '../../support/session-kit.ts';
+import { createOptionalTables } from '../../support/optional-tables.ts';
 
 function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
   return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'unsafe', approval: 'never', ...fields });
@@ -517,6 +518,7 @@ test('[C9] [J6] values from outside of the run are stored once, with an event', 
     policies: [rule('deny', 'action.name == "nothing"')],
   });
   await stage.run(...['a', 'b', 'c', 'd'].map((id) => ACTION(id, 'slow', { text: '$big' })));
+  createOptionalTables(stage.disk);
   const [events = 0, chunks = 0, inputs = 0] = ['events', 'chunks', 'inputs'].map((table) => {
     const column = table === 'chunks' ? 'text' : table === 'events' ? `COALESCE(state, '')` : 'data';
     return Number(stage.disk.exec(`SELECT SUM(LENGTH(${column})) AS n FROM ${table} WHERE 1`)[0]?.['n'] ?? 0);

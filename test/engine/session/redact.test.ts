@@ -7,6 +7,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import { lazyRedactor, redactingExecutors, redactor } from '../../../src/engine/session/redact.ts';
 import type { ActionCall, ActionContext, Executor } from '../../../src/executors/executor.ts';
 import { runText, settle, sessionKit } from '../../support/session-kit.ts';
+import { createOptionalTables } from '../../support/optional-tables.ts';
 
 const SECRET = 'tok-"5\\é-very-secret';
 
@@ -44,6 +45,7 @@ describe('[X3] the output of an action', () => {
     });
     const result = await runText(kit, '<action name="echo" id="a">{}</action><response final="true">got $a</response>');
     await settle();
+    createOptionalTables(kit.sql);
     const stored = ['events', 'inputs', 'runs', 'chunks'].map((name) => kit.sql.exec(`SELECT * FROM ${name}`));
     const everything = JSON.stringify([kit.events, result, stored]);
     const progress = kit.events.flatMap(({ type, data }) => (type === 'progress' ? [data['text'] ?? ''] : []));

@@ -162,26 +162,28 @@ test('[C1] it is context of training examples, and is not trained', async () => 
 });
 
 describe('[C1] a session whose creation fails', () => {
-  test.each(['INSERT INTO session', 'INSERT INTO variables', 'INSERT INTO seeded', 'CREATE TABLE seeded'])(
-    'at %s does not exist, and can be created again',
-    async (statement) => {
-      const sql = openNodeSql();
-      let isBroken = true;
-      const failing = withStatements(sql, (text) => {
-        if (isBroken && text.includes(statement)) throw new Error('disk failure');
-      });
-      const kit = await sessionKit({ sql: { ...sql, ...failing }, variables: null, script: [answer] });
-      const history = turns(1_000);
-      const create = (): Promise<void> =>
-        kit.session.create(SESSION_RECORD, { x: 1 }, { messages: history, files: new Map() });
-      await expect(create()).rejects.toThrow('disk failure');
-      expect(kit.session.exists).toBe(false);
-      expect((await sessionKit({ sql, variables: null })).session.exists).toBe(false);
-      isBroken = false;
-      await create();
-      expect([kit.session.seededCount, await variablesOf(kit.session)]).toEqual([2_000, { x: 1 }]);
-      const next = await sessionKit({ sql });
-      expect([next.session.seededCount, await variablesOf(next.session)]).toEqual([2_000, { x: 1 }]);
-    },
-  );
+  test.each([
+    'INSERT INTO session',
+    'INSERT INTO variables',
+    'INSERT INTO seeded',
+    'CREATE TABLE IF NOT EXISTS seeded',
+  ])('at %s does not exist, and can be created again', async (statement) => {
+    const sql = openNodeSql();
+    let isBroken = true;
+    const failing = withStatements(sql, (text) => {
+      if (isBroken && text.includes(statement)) throw new Error('disk failure');
+    });
+    const kit = await sessionKit({ sql: { ...sql, ...failing }, variables: null, script: [answer] });
+    const history = turns(1_000);
+    const create = (): Promise<void> =>
+      kit.session.create(SESSION_RECORD, { x: 1 }, { messages: history, files: new Map() });
+    await expect(create()).rejects.toThrow('disk failure');
+    expect(kit.session.exists).toBe(false);
+    expect((await sessionKit({ sql, variables: null })).session.exists).toBe(false);
+    isBroken = false;
+    await create();
+    expect([kit.session.seededCount, await variablesOf(kit.session)]).toEqual([2_000, { x: 1 }]);
+    const next = await sessionKit({ sql });
+    expect([next.session.seededCount, await variablesOf(next.session)]).toEqual([2_000, { x: 1 }]);
+  });
 });

@@ -10,6 +10,7 @@ import { openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { SESSION_ID } from '../../journal/journal-kit.ts';
+import { createOptionalTables } from '../../support/optional-tables.ts';
 
 const LARGE: number = limits.objectFileLeastBytes;
 const KEY = (sha256: string): string => `sessions/${SESSION_ID}/0/${sha256}`;
@@ -39,6 +40,7 @@ interface Kit extends SessionKit {
 async function kitWith(options: KitOptions & { readonly objects?: FakeObjects } = {}): Promise<Kit> {
   const objects = options.objects ?? new FakeObjects();
   const kit = await sessionKit({ ...options, objects });
+  createOptionalTables(kit.sql);
   const count = (table: string): unknown => kit.sql.exec(`SELECT COUNT(*) AS n FROM ${table}`)[0]?.['n'];
   return {
     ...kit,

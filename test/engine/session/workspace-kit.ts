@@ -4,6 +4,7 @@ import { sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 import { workspaceRunner } from '../../support/workspace-runner.ts';
 import type { WorkspaceRunner } from '../../support/workspace-runner.ts';
+import { createOptionalTables } from '../../support/optional-tables.ts';
 
 export interface WorkspaceKit extends SessionKit {
   readonly runner: WorkspaceRunner;
@@ -31,5 +32,8 @@ export const dataOf = (kit: SessionKit, type: SessionEvent['type']): unknown[] =
   kit.events.filter((event) => event.type === type).map(({ data }) => data);
 
 /** The hashes of all bytes that are stored, or for which there is a row. */
-export const stored = (kit: SessionKit): string[] =>
-  kit.sql.exec(`SELECT sha256 FROM message_files UNION SELECT sha256 FROM blobs`).map(({ sha256 }) => String(sha256));
+export const stored = (kit: SessionKit): string[] => {
+  createOptionalTables(kit.sql);
+  const rows = kit.sql.exec(`SELECT sha256 FROM message_files UNION SELECT sha256 FROM blobs`);
+  return rows.map(({ sha256 }) => String(sha256));
+};

@@ -1,4 +1,5 @@
 /** The files that clients send with their messages: what they send, and why some messages are refused. */
+import type { SqlRow } from '../../../src/domain/ports/storage.ts';
 import { createHash } from 'node:crypto';
 import { base64Of } from '../../../src/domain/base64.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -84,14 +85,15 @@ const HELD = `SELECT sha256, bytes FROM blobs WHERE sha256 IN (SELECT sha256 FRO
 
 /** The files that stored messages and the workspace refer to, and those that are stored. */
 export function storedFiles(disk: Disk): StoredFiles {
-  if (!disk.has('blobs')) return { references: [], files: [] };
-  const inputs = [INPUTS, RECEIVED].flatMap((sql) => disk.exec(sql, [], false)).map(({ input }) => String(input));
+  // Some tables are created on first use.
+  const rows = (table: string, sql: string): SqlRow[] => (disk.has(table) ? disk.exec(sql, [], false) : []);
+  const inputs = [...rows('runs', INPUTS), ...rows('steered', RECEIVED)].map(({ input }) => String(input));
   const references = inputs.flatMap((text) =>
     Array.from(text.matchAll(/"sha256":"([0-9a-f]{64})"/g), ([, hash = '']) => hash),
   );
   const hashes = new Map<string, ReturnType<typeof createHash>>();
-  for (const { sha256 } of disk.exec(`SELECT sha256 FROM workspace`, [], false)) references.push(String(sha256));
-  for (const { sha256, bytes } of disk.exec(HELD, [], false)) {
+  for (const { sha256 } of rows('workspace', `SELECT sha256 FROM workspace`)) references.push(String(sha256));
+  for (const { sha256, bytes } of rows('blobs', HELD)) {
     const hash = hashes.get(String(sha256)) ?? createHash('sha256');
     hashes.set(String(sha256), hash.update(bytes as Uint8Array));
   }

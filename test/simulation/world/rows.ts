@@ -4,12 +4,20 @@ import { markedIn } from './marks.ts';
 import { EVERY_EVENT } from '../../support/event-sql.ts';
 import type { Disk } from './disk.ts';
 
-const ORPHANS = `SELECT seq, field FROM chunks WHERE
-  (field IN ('data', 'state', 'raw') AND seq NOT IN (SELECT seq FROM events)) OR
-  (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
-  (field = 'seeded' AND seq NOT IN (SELECT id FROM seeded)) OR
-  (field = 'input' AND -seq NOT IN (SELECT run FROM runs)) OR
-  (field LIKE 'steered %' AND NOT EXISTS (SELECT 1 FROM steered WHERE steered.run = -chunks.seq AND chunks.field = 'steered ' || steered.number))`;
+/** @param has whether a table exists: some are created on first use */
+function orphans(has: (table: string) => boolean): string {
+  const seeded = has('seeded') ? `seq NOT IN (SELECT id FROM seeded)` : '1';
+  const steered = has('steered')
+    ? `NOT EXISTS (SELECT 1 FROM steered WHERE steered.run = -chunks.seq AND chunks.field = 'steered ' || steered.number)`
+    : '1';
+  return `SELECT seq, field FROM chunks WHERE
+    (field IN ('data', 'state', 'raw') AND seq NOT IN (SELECT seq FROM events)) OR
+    (field = 'prompt' AND seq NOT IN (SELECT id FROM prompts)) OR
+    (field = 'seeded' AND ${seeded}) OR
+    (field = 'input' AND -seq NOT IN (SELECT run FROM runs)) OR
+    (field LIKE 'steered %' AND ${steered})`;
+}
+
 /** Open runs that wait, or that have ended and whose background actions have not. */
 const WAITING = `SELECT run FROM runs WHERE open = 1 AND status NOT IN ('queued', 'running')`;
 /** Open runs that do not wait, or have continued: then the last thing about their waiting is not that it began. */
@@ -107,7 +115,10 @@ export class Rows {
 
   /** Parts of long texts whose row is missing. */
   get orphans(): number {
-    return this.query('chunks', ORPHANS).length;
+    return this.query(
+      'chunks',
+      orphans((table) => this.#disk.has(table)),
+    ).length;
   }
 
   /** Runs that have ended with a record, except those that were recovered as often as allowed. */
