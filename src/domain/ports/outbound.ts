@@ -11,6 +11,11 @@ export interface OutboundFetch {
       readonly signal: AbortSignal;
       /** What happens to a body over `limits.fetchBytes`. Default: it is cut there. `fail`: reading it rejects. */
       readonly whenTooLarge?: 'cut' | 'fail';
+      /**
+       * The caller does nothing before it has the whole body, and reads it with `readText`: a small one has been read when
+       * this resolves.
+       */
+      readonly readsAll?: boolean;
       /** Why a redirect to this URL must not be followed; null if it may be (C9). Default: it may be. */
       readonly redirectRefusal?: (url: string) => Promise<string | null>;
     },

@@ -7,6 +7,7 @@ import type { ActionContext } from '../executor.ts';
 import { failure } from '../../domain/failure.ts';
 import { failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound/outbound.ts';
+import { bytesRead } from '../outbound/small-body.ts';
 
 /** Maximum length of the returned text; `max_chars` overrides it. */
 const DEFAULT_MAX_CHARS = 50_000;
@@ -88,13 +89,17 @@ export function mediaTypeOf(response: Response): string {
   return (response.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
+interface ReadText {
+  readonly text: string;
+  readonly truncated: boolean;
+}
+
 /** Reads at most `maxChars` characters in the response's character set and cancels the rest. */
-export async function readText(
-  response: Response,
-  maxChars: number,
-): Promise<{ readonly text: string; readonly truncated: boolean }> {
-  if (response.body === null) return { text: '', truncated: false };
+export async function readText(response: Response, maxChars: number): Promise<ReadText> {
   const decoder = decoderFor(response.headers.get('content-type') ?? '');
+  const bytes = bytesRead(response);
+  if (bytes !== null) return shortened(decoder.decode(bytes), maxChars);
+  if (response.body === null) return { text: '', truncated: false };
   const reader = response.body.getReader();
   let text = '';
   for (;;) {
@@ -102,10 +107,15 @@ export async function readText(
     text += done ? decoder.decode() : decoder.decode(value, { stream: true });
     if (text.length > maxChars) {
       if (!done) void reader.cancel().catch(() => {});
-      return { text: whole(text.slice(0, maxChars)), truncated: true };
+      return shortened(text, maxChars);
     }
     if (done) return { text, truncated: false };
   }
+}
+
+function shortened(text: string, maxChars: number): ReadText {
+  if (text.length <= maxChars) return { text, truncated: false };
+  return { text: whole(text.slice(0, maxChars)), truncated: true };
 }
 
 function decoderFor(contentType: string) {

@@ -51,6 +51,7 @@ export async function callEndpoint(
       method,
       headers,
       signal,
+      readsAll: true,
       ...(inQuery ? {} : { body: JSON.stringify(Object.fromEntries(template.rest)) }),
     });
     if (response.status >= 400) return await httpFailure(response, method, target.text);

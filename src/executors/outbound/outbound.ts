@@ -18,7 +18,8 @@ import type { OutboundFetch } from '../../domain/ports/outbound.ts';
 import { isAddress, checkAddress, checkUrl, withRemedy } from './address.ts';
 import type { Egress } from './egress.ts';
 import { OutboundError } from '../../domain/outbound-error.ts';
-import { smallBody } from './small-body.ts';
+import { readSmall, smallBody } from './small-body.ts';
+import type { OpenBody } from './small-body.ts';
 
 export interface OutboundOptions {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -114,6 +115,12 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
         if (target === null) {
           const { whenTooLarge = 'cut' } = init;
           const cap = { url: url.href, maxBytes: caps.fetchBytes, whenTooLarge };
+          if (init.readsAll === true) {
+            const rest = await readSmall(response, caps.fetchBytes);
+            if (rest !== null) return capped(response, cap, settle, (fault) => asOutbound(fault, url.href), rest);
+            settle();
+            return response;
+          }
           const small = await smallBody(response, caps.fetchBytes);
           if (small !== null) {
             settle();
@@ -255,18 +262,24 @@ function capped(
   { url, maxBytes, whenTooLarge }: Cap,
   settle: () => void,
   asOutbound: (fault: unknown) => OutboundError,
+  open: OpenBody | null = null,
 ): Response {
   const { status, statusText, headers } = partsOf(response);
   if (response.body === null || [204, 205, 304].includes(status)) {
     settle();
     return withUrl(new Response(null, { status, statusText, headers }), url);
   }
-  const reader = response.body.getReader();
+  const { reader, pieces } = open ?? { reader: response.body.getReader(), pieces: [] };
+  const first = [...pieces];
+  const next = async (): Promise<ReadableStreamReadResult<Uint8Array>> => {
+    const value = first.shift();
+    return value === undefined ? await reader.read() : { done: false, value };
+  };
   let left = maxBytes;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        const { done, value } = await reader.read();
+        const { done, value } = await next();
         if (done) {
           settle();
           controller.close();

@@ -1,5 +1,43 @@
 /** Bodies that are read before they are passed on. */
+import { joinedBytes } from '../../domain/bytes.ts';
 import { limits } from '../../domain/limits.ts';
+
+const read = new WeakMap<Response, Uint8Array>();
+
+/** The body of a response that has been read already; null: it is read from the response. */
+export function bytesRead(response: Response): Uint8Array | null {
+  return read.get(response) ?? null;
+}
+
+/** The rest of a body: the pieces that were read already come first. */
+export interface OpenBody {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly pieces: readonly Uint8Array[];
+}
+
+/**
+ * Reads a small body, whether or not the response says its size: see `bytesRead`.
+ *
+ * @returns null, or the rest of a body of more than `limits.fetchAtOnceBytes`
+ * @throws Error if the body cannot be read
+ */
+export async function readSmall(response: Response, maxBytes: number): Promise<OpenBody | null> {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return null;
+  const most = Math.min(maxBytes, limits.fetchAtOnceBytes);
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  while (length <= most) {
+    const { done, value } = await reader.read();
+    if (done) {
+      read.set(response, pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : joinedBytes(pieces));
+      return null;
+    }
+    pieces.push(value);
+    length += value.byteLength;
+  }
+  return { reader, pieces };
+}
 
 /**
  * The whole body of a small response: most answers of tools are small, and a stream of our own around each would cost more

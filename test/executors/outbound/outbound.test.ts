@@ -1,3 +1,4 @@
+import { readText } from '../../../src/executors/builtin/web-page.ts';
 import { describe, expect, test, vi } from 'vitest';
 import { checkAddress, checkUrl } from '../../../src/executors/outbound/address.ts';
 import type { EgressRequest } from '../../../src/executors/outbound/egress.ts';
@@ -325,6 +326,50 @@ describe('[X2] a small body with its size is read at once', () => {
     expect(clock.next).not.toBeNull();
     expect(await response.text()).toBe('0123456789');
     expect(wasCut(response)).toBe(true);
+  });
+});
+
+describe('[X2] for a caller that reads all of it', () => {
+  const streamed = (...pieces: readonly string[]): Response =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => {
+          for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+          controller.close();
+        },
+      }),
+    );
+
+  test('a small body without a size has been read when the response is there', async () => {
+    const { get, clock } = network([streamed('ab', 'é')], { limits: small });
+    const response = await get('https://example.com/', { readsAll: true });
+    expect(clock.next).toBeNull();
+    expect(await readText(response, 100)).toEqual({ text: 'abé', truncated: false });
+    expect(await readText(response, 1)).toEqual({ text: 'a', truncated: true });
+    expect(wasCut(response)).toBe(false);
+  });
+
+  test('an empty response is an empty text', async () => {
+    const { get, clock } = network([new Response(null, { status: 204 })], { limits: small });
+    expect(await readText(await get('https://example.com/', { readsAll: true }), 100)).toMatchObject({ text: '' });
+    expect(clock.next).toBeNull();
+  });
+
+  test('a longer body is passed on from its beginning, and cut at the limit', async () => {
+    const { get, clock } = network([streamed('01234', '56', '789ab', 'c')], { limits: small });
+    const response = await get('https://example.com/', { readsAll: true });
+    expect(await readText(response, 100)).toEqual({ text: '0123456789', truncated: false });
+    expect(wasCut(response)).toBe(true);
+    expect(clock.next).toBeNull();
+  });
+
+  test('a body that breaks off fails the request, and the time limit includes it', async () => {
+    const broken = new Response(
+      new ReadableStream({ pull: (controller) => controller.error(new Error('the connection was reset')) }),
+    );
+    const { get, clock } = network([broken], { limits: small });
+    await expect(get('https://example.com/', { readsAll: true })).rejects.toMatchObject({ code: 'fetch_failed' });
+    expect(clock.next).toBeNull();
   });
 });
 
