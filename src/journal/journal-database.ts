@@ -18,7 +18,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, eventsIn, INSERT_MANY, INSERT_ONE, inParts, inRows, ROW_WITH } from './event-rows.ts';
 import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
-import { missingTables, OPTIONAL_TABLES, optionalTablesIn } from './optional-tables.ts';
+import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
 import type { OptionalTable } from './optional-tables.ts';
 import { createSessionTable, migrate, readSchema, SCHEMA_VERSION, tableNames } from './schema.ts';
 
@@ -40,7 +40,7 @@ export class JournalDatabase {
   #isAtomic = false;
   #losses = 0;
   #lostAfter = 0;
-  #changes = 0;
+  #runsVersion = 0;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -127,13 +127,12 @@ export class JournalDatabase {
 
   /** Something other than an event was written: the next `sync` waits for it. */
   changed(): void {
-    this.#changes += 1;
     this.#dirty = true;
   }
 
-  /** Number of calls of `changed`, and of writes that failed: what was read from other tables before is still the same. */
-  get changes(): number {
-    return this.#changes;
+  /** Increases with each write to the table of runs, and if one is undone: what was read before is still the same. */
+  get runsVersion(): number {
+    return this.#runsVersion;
   }
 
   /** Adds the next event and increments `lastSeq`. @param isApart part of it is in chunk rows */
@@ -163,13 +162,13 @@ export class JournalDatabase {
   /** Creates the optional tables that a statement needs. */
   #run(sql: string, parameters: readonly SqlValue[]): SqlRow[] {
     const db = this.#db;
-    if (this.#missing.size > 0) {
-      for (const table of optionalTablesIn(sql)) {
-        if (!this.#missing.has(table)) continue;
-        db.script(OPTIONAL_TABLES[table]);
-        this.#missing.delete(table);
-      }
+    const { optional, writesRuns } = statementOf(sql);
+    for (const table of optional) {
+      if (!this.#missing.has(table)) continue;
+      db.script(OPTIONAL_TABLES[table]);
+      this.#missing.delete(table);
     }
+    if (writesRuns) this.#runsVersion += 1;
     return db.exec(sql, ...parameters);
   }
 
@@ -187,7 +186,7 @@ export class JournalDatabase {
         return value;
       });
     } catch (fault) {
-      this.#changes += 1;
+      this.#runsVersion += 1;
       this.#pending = [];
       this.#lastSeq = lastSeq;
       this.#missing = missing;
@@ -209,7 +208,6 @@ export class JournalDatabase {
       }
     } catch (fault) {
       // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
-      this.#changes += 1;
       this.#losses += 1;
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#lostAfter = this.#lastSeq;

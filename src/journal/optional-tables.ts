@@ -91,15 +91,25 @@ export function missingTables(existing: ReadonlySet<string>): Set<OptionalTable>
   return new Set(NAMES.filter((name) => !existing.has(name)));
 }
 
-/** What was found in each statement: all of their texts are in the code, so there are few. */
-const found = new Map<string, readonly OptionalTable[]>();
+export interface Statement {
+  /** The optional tables that it reads or writes. */
+  readonly optional: readonly OptionalTable[];
+  /** Whether it writes rows of `runs`. */
+  readonly writesRuns: boolean;
+}
 
-/** The optional tables that a statement reads or writes. */
-export function optionalTablesIn(sql: string): readonly OptionalTable[] {
-  const known = found.get(sql);
+/** What is known about each statement: all of their texts are in the code, so there are few. */
+const statements = new Map<string, Statement>();
+
+/** What the text of a statement says. */
+export function statementOf(sql: string): Statement {
+  const known = statements.get(sql);
   if (known !== undefined) return known;
   const named = new Set(Array.from(sql.matchAll(/\b(?:FROM|JOIN|INTO|UPDATE)\s+(\w+)/g), ([, name]) => name ?? ''));
-  const tables = NAMES.filter((name) => named.has(name));
-  found.set(sql, tables);
-  return tables;
+  const statement = {
+    optional: NAMES.filter((name) => named.has(name)),
+    writesRuns: /\b(?:INTO|UPDATE|DELETE FROM)\s+runs\b/.test(sql),
+  };
+  statements.set(sql, statement);
+  return statement;
 }

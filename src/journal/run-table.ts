@@ -36,8 +36,9 @@ export class RunTable {
   readonly #db: JournalDatabase;
   /** What `cost` returns, until a run ends. */
   #cost: number | null | undefined;
-  /** What `newest` returns, while the database has as many changes. */
-  #newest: { readonly run: RunRecord | null; readonly changes: number } | null = null;
+  /** What `newest` and `count` return, while the rows are of this version. */
+  #newest: { readonly run: RunRecord | null; readonly version: number } | null = null;
+  #count: { readonly runs: number; readonly version: number } | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -111,6 +112,7 @@ export class RunTable {
   }
 
   get(run: number): RunRecord | null {
+    if (this.#newest?.version === this.#db.runsVersion && this.#newest.run?.run === run) return this.#newest.run;
     const row = this.#db.find(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
     return row === undefined ? null : this.#toRun(row);
   }
@@ -129,15 +131,16 @@ export class RunTable {
 
   /** The run that was created last, or null: the alarm, the directory and the feeds ask for it after every change. */
   get newest(): RunRecord | null {
-    const { changes } = this.#db;
-    if (this.#newest?.changes !== changes) this.#newest = { run: this.#read(1)[0] ?? null, changes };
+    const { runsVersion: version } = this.#db;
+    if (this.#newest?.version !== version) this.#newest = { run: this.#read(1)[0] ?? null, version };
     return this.#newest.run;
   }
 
   /** Runs in order: the newest `limit` of them, or of those before `before`. */
   list(limit: number = limits.pageRows, before: number = Number.MAX_SAFE_INTEGER): RunRecord[] {
-    if (limit !== 1 || before !== Number.MAX_SAFE_INTEGER) return this.#read(limit, before);
+    if (limit !== 1) return this.#read(limit, before);
     const { newest } = this;
+    if (newest !== null && newest.run >= before) return this.#read(limit, before);
     return newest === null ? [] : [newest];
   }
 
@@ -227,7 +230,12 @@ export class RunTable {
 
   /** Number of runs; they are numbered from 1. */
   get count(): number {
-    return Number(this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`)[0]?.['run'] ?? 0);
+    const { runsVersion: version } = this.#db;
+    if (this.#count?.version !== version) {
+      const [row] = this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`);
+      this.#count = { runs: Number(row?.['run'] ?? 0), version };
+    }
+    return this.#count.runs;
   }
 
   /** US dollars of all runs but this one, as far as they are known. */
