@@ -35,27 +35,39 @@ export function redactJson(
     throw new TooDeep(`the output is nested too deeply (allowed: ${limits.outcomeDepth} levels)`);
   }
   if (Array.isArray(value)) {
-    const items = value.map((item) => redactJson(item, redact, options, depth + 1));
-    return items.every((item, index) => item === value[index]) ? value : items;
+    let items = value;
+    for (const [index, item] of value.entries()) {
+      const safe = redactJson(item, redact, options, depth + 1);
+      if (safe === item) continue;
+      if (items === value) items = [...value];
+      items[index] = safe;
+    }
+    return items;
   }
   const object = value as JsonObject;
   const bytes = options.bytesMember?.(object) ?? null;
-  const nameOf = distinctNames(object, redact);
-  const entries = Object.entries(object).map(([name, item]): [string, Json] => [
-    nameOf(name),
-    name === bytes ? item : redactJson(item ?? null, redact, options, depth + 1),
-  ]);
-  const same = entries.every(([name, item]) => Object.hasOwn(value, name) && item === object[name]);
-  return same ? value : (Object.fromEntries(entries) as JsonObject);
+  /** Null as long as nothing was redacted. */
+  let entries: [string, Json][] | null = null;
+  let distinct: ((safe: string) => string) | null = null;
+  const names = Object.keys(object);
+  for (const [index, name] of names.entries()) {
+    const item = object[name] ?? null;
+    const safeName = redact(name);
+    const safeItem = name === bytes ? item : redactJson(item, redact, options, depth + 1);
+    const isSame = safeName === name && safeItem === item;
+    if (entries === null && isSame) continue;
+    entries ??= names.slice(0, index).map((earlier) => [earlier, object[earlier] ?? null]);
+    distinct ??= distinctNames(object);
+    entries.push([safeName === name ? name : distinct(safeName), safeItem]);
+  }
+  return entries === null ? value : (Object.fromEntries(entries) as JsonObject);
 }
 
 /** Redacted names that would be equal are numbered, so that no member is lost: `[redacted]`, `[redacted 2]`. */
-function distinctNames(object: JsonObject, redact: (text: string) => string): (name: string) => string {
+function distinctNames(object: JsonObject): (safe: string) => string {
   const used = new Set<string>();
   const counts = new Map<string, number>();
-  return (name) => {
-    const safe = redact(name);
-    if (safe === name) return name;
+  return (safe) => {
     let count = counts.get(safe) ?? 0;
     let distinct = safe;
     do {

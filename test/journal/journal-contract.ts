@@ -448,6 +448,20 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([columns(), indexes()]).toEqual(made);
     }));
 
+  test('[J6] a table that is created on first use is created again if that was undone', () =>
+    withDb((db) => {
+      const journal = newJournal(db, RECORD);
+      journal.append(entry({}));
+      const fail = (): void => {
+        journal.summaries.add({ seq: 1, untilRun: 0, turns: 1 });
+        throw new Error('undone');
+      };
+      expect(() => journal.atomically(fail)).toThrow('undone');
+      expect(journal.summaries.latest(0, 9)).toBeNull();
+      journal.summaries.add({ seq: 1, untilRun: 0, turns: 1 });
+      for (const each of [journal, new Journal(db)]) expect(each.summaries.latest(0, 9)).toMatchObject({ turns: 1 });
+    }));
+
   test('[J9] a database of the first schema is migrated with its data', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);

@@ -79,7 +79,7 @@ const item: fc.Arbitrary<Item> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       type: fc.constantFrom('thought' as const, 'bare' as const),
-      words: fc.integer({ min: 1, max: 60 }),
+      words: fc.integer({ min: 1, max: 120 }),
     }),
   },
   { weight: 2, arbitrary: response },

@@ -19,6 +19,8 @@ export class RunShapes {
   readonly #targets: ReadonlySet<string>;
   readonly #relics: ResolvedAgent['relics'];
   readonly #observed = new Map<string, Shape>();
+  /** The shape of the last result of each target, as JSON: most results of a target have the same. */
+  readonly #last = new Map<string, string>();
   readonly #taken = new Map<string, string>();
 
   constructor(resolved: ResolvedAgent) {
@@ -33,7 +35,11 @@ export class RunShapes {
     if (!this.#targets.has(target)) return;
     const observed = this.#observed.get(target);
     if (observed === undefined && this.#observed.size >= limits.learnedShapesPerRun) return;
-    const shape = seenOnce(shapeOfValue(output));
+    const last = shapeOfValue(output);
+    const text = JSON.stringify(last);
+    if (this.#last.get(target) === text) return;
+    this.#last.set(target, text);
+    const shape = seenOnce(last);
     this.#observed.set(target, observed === undefined ? shape : combined(observed, shape));
   }
 

@@ -96,10 +96,11 @@ interface ReadText {
 
 /** Reads at most `maxChars` characters in the response's character set and cancels the rest. */
 export async function readText(response: Response, maxChars: number): Promise<ReadText> {
-  const decoder = decoderFor(response.headers.get('content-type') ?? '');
+  const type = response.headers.get('content-type') ?? '';
   const bytes = bytesRead(response);
-  if (bytes !== null) return shortened(decoder.decode(bytes), maxChars);
+  if (bytes !== null) return shortened((CHARSET.test(type) ? decoderFor(type) : UTF_8).decode(bytes), maxChars);
   if (response.body === null) return { text: '', truncated: false };
+  const decoder = decoderFor(type);
   const reader = response.body.getReader();
   let text = '';
   for (;;) {
@@ -118,8 +119,12 @@ function shortened(text: string, maxChars: number): ReadText {
   return { text: whole(text.slice(0, maxChars)), truncated: true };
 }
 
+const CHARSET = /charset\s*=\s*"?([^\s;"]+)/i;
+/** For whole texts only: it keeps no state between them. */
+const UTF_8 = new TextDecoder();
+
 function decoderFor(contentType: string) {
-  const label = /charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  const label = CHARSET.exec(contentType)?.[1] ?? 'utf-8';
   try {
     return new TextDecoder(label);
   } catch {

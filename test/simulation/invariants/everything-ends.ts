@@ -52,17 +52,24 @@ export const everythingEnds: Invariant = {
 /** A message is refused only if there is a reason for it in the history. */
 function* refusedWithoutReason(seen: Observation): Generator<string> {
   const { messages, faults } = seen.history;
-  for (const { message, code } of factsOf(seen, 'message_answered')) {
+  for (const { message, code, at } of factsOf(seen, 'message_answered')) {
     const isReason =
       code === 'accepted' ||
       (code === 'run_in_progress' && messages[message]?.ifBusy === 'reject' && messages.length > 1) ||
       (code === 'invalid_request' && hasNoMessage(seen, message)) ||
       (code === 'queue_full' && messages.length > limits.queuedMessages) ||
       (code === 'session_full' && faults.some(({ type }) => type === 'full_disk')) ||
-      (code === 'unknown_session' && seen.isDeleted) ||
+      (code === 'unknown_session' && (seen.isDeleted || isExpired(seen, at))) ||
       refusalsOf(messages[message]?.files ?? []).has(code);
     if (!isReason) yield `message ${message} was refused with ${code}`;
   }
+}
+
+/** Whether the session had not been used until then for the time after which it is deleted: a crash interrupts that. */
+function isExpired({ history, events }: Observation, at: number): boolean {
+  const { expiryMs } = history.agent;
+  const used = Math.max(0, ...events.map(({ timestamp }) => timestamp).filter((timestamp) => timestamp < at));
+  return expiryMs !== null && at - used >= expiryMs;
 }
 
 /** Whether it shall repeat the message of a run that was started by something else. */

@@ -22,8 +22,8 @@ export const BRANCH_PATCHES: readonly Patch[] = [
   {
     name: 'a run refers to the results of all earlier runs, whatever branch they are on',
     file: RUN_TABLE,
-    find: `return this.#isStraight(last) ? \`run <= \${last}\``,
-    replace: `return last > 0 ? \`run <= \${last}\``,
+    find: `return this.#isStraight(last) ? \`run <= \${parameter}\``,
+    replace: `return last > 0 ? \`run <= \${parameter}\``,
     invariant: 'own branch',
   },
   {

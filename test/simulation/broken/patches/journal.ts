@@ -92,6 +92,13 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
     invariant: 'saved text',
   },
   {
+    name: 'a block whose end could not be written is closed without its text',
+    file: 'src/engine/session/session-runs.ts',
+    find: `active.live.unwritten()`,
+    replace: `active.live.catchUp()`,
+    invariant: 'saved text',
+  },
+  {
     name: 'notes about recoveries are not deleted',
     file: 'src/engine/replay/recovery-queue.ts',
     find: `this.#db.exec(\`DELETE FROM taken_up WHERE work = ?\`, work);`,
