@@ -39,14 +39,10 @@ async function message<T extends ServersMessage['type']>(
 
 /** The isolate collects its garbage as a task of its thread, and runs those tasks only while it is used. */
 async function whileUsed(base: string, collected: Promise<unknown>): Promise<void> {
-  let isDone = false;
-  const settled = collected.finally(() => (isDone = true));
-  settled.catch(() => undefined);
-  while (!isDone) {
-    await (await fetch(`${base}/health`)).arrayBuffer();
-    await Promise.race([settled, delay(50, undefined, { ref: false })]);
-  }
-  await settled;
+  const answered = collected.then(() => true);
+  answered.catch(() => undefined);
+  do await (await fetch(`${base}/health`)).arrayBuffer();
+  while (!(await Promise.race([answered, delay(50, false, { ref: false })])));
 }
 
 export async function startLoadSystem(): Promise<LoadSystem> {

@@ -271,7 +271,7 @@ function capped(
   }
   const { reader, pieces } = open ?? { reader: response.body.getReader(), pieces: [] };
   const first = [...pieces];
-  const next = async (): Promise<ReadableStreamReadResult<Uint8Array>> => {
+  const next = async (): ReturnType<typeof reader.read> => {
     const value = first.shift();
     return value === undefined ? await reader.read() : { done: false, value };
   };

@@ -1,6 +1,6 @@
 /** The bytes of a workspace: limits, crashes, where they are stored, and uploads (C7). */
 import { createHash } from 'node:crypto';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { FakeObjects } from '../../support/fake-objects.ts';
