@@ -271,9 +271,9 @@ function capped(
   }
   const { reader, pieces } = open ?? { reader: response.body.getReader(), pieces: [] };
   const first = [...pieces];
-  const next = async (): ReturnType<typeof reader.read> => {
+  const next = async () => {
     const value = first.shift();
-    return value === undefined ? await reader.read() : { done: false, value };
+    return value === undefined ? await reader.read() : { done: false as const, value };
   };
   let left = maxBytes;
   const body = new ReadableStream<Uint8Array>({
