@@ -99,10 +99,7 @@ async function answerTo(
 
 async function settled<T>(answer: Promise<T>): Promise<T> {
   const state = { isDone: false };
-  const done = (): void => {
-    state.isDone = true;
-  };
-  void answer.then(done, done);
+  void Promise.allSettled([answer]).finally(() => (state.isDone = true));
   while (!state.isDone) {
     await new Promise((resolve) => setImmediate(resolve));
     if (!state.isDone && clock.next !== null) clock.advance(Math.max(0, clock.next - clock.now()));
