@@ -1086,6 +1086,11 @@ export const limits = {
   /** A runner in a Cloudflare Container: maximum time to its first answer, and poll interval. */
   containerStartMs: 8_000,
   containerPollMs: 100,
+  /** How long it may take to answer one health check before work; how often it is started for one request. */
+  containerProbeMs: 1_000,
+  containerStarts: 3,
+  /** Jobs that were sent to it and must not be sent again: more than it takes while a client repeats a request. */
+  containerSentJobs: 4_096,
   /** Expected time of its start, until one was measured. */
   containerColdStartMs: 3_000,
   /** Health questions reach it only for this time after a job, because they would keep it awake. */

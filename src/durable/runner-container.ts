@@ -6,8 +6,10 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import { ContainerFront } from '../executors/runner/container-front.ts';
+import { SentJobs } from '../executors/runner/sent-jobs.ts';
 import type { Env } from './env.ts';
 import { platformClock } from './platform.ts';
+import { durableSql } from './sql-storage.ts';
 
 const PORT = 8790;
 
@@ -16,8 +18,9 @@ export class RunnerContainer extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const { container } = ctx;
-    this.#front = container === undefined ? null : new ContainerFront(portOf(container, env), platformClock);
+    const { container, storage } = ctx;
+    if (container === undefined) this.#front = null;
+    else this.#front = new ContainerFront(portOf(container, env), platformClock, new SentJobs(durableSql(storage)));
   }
 
   override async fetch(request: Request): Promise<Response> {

@@ -17,7 +17,7 @@ import { pause } from '../../domain/sleep.ts';
 import { TRACEPARENT } from '../../domain/trace.ts';
 import { connectionFailure, neverConnected, NoAnswer, refusalOf, RunnerError } from './error.ts';
 import type { SigningKey } from './list.ts';
-import type { RunnerReports } from './record.ts';
+import { REPEATABLE_HEADER, type RunnerReports } from './record.ts';
 import { tokenOf } from './signature.ts';
 import { FileRequests, missingFilesOf } from './file-requests.ts';
 import { killed, mergeRecord, runnerRetryMs, SessionStream, watch } from './stream.ts';
@@ -67,6 +67,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     body: string | Uint8Array,
     signal: AbortSignal,
     trace?: string,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const url = new URL(target, `${base}/`);
     const token = await tokenOf({ method, url, body }, options.key, options.newNonce(), clock.now());
@@ -77,6 +78,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
         authorization: `Bearer ${token}`,
         ...(trace === undefined ? {} : { [TRACEPARENT]: trace }),
         ...(body === '' ? {} : { 'content-type': type }),
+        ...more,
       },
       signal,
       ...(body === '' ? {} : { body: body as string | Uint8Array<ArrayBuffer> }),
@@ -96,13 +98,14 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     target: string,
     body = '',
     trace?: string,
+    more?: Readonly<Record<string, string>>,
   ): Promise<{ status: number; headers: Headers; text: string }> {
     const stop = new AbortController();
     const cancel = clock.schedule(limits.runnerRequestMs, () =>
       stop.abort(new NoAnswer(`no answer within ${limits.runnerRequestMs / 1_000} s`)),
     );
     try {
-      const response = await request(method, target, body, stop.signal, trace);
+      const response = await request(method, target, body, stop.signal, trace, more);
       const text = await response.text();
       contact(response.status < 500, response.status < 500 || response.status === 503);
       return { status: response.status, headers: response.headers, text };
@@ -115,12 +118,14 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
   }
 
   /**
-   * Submits a job. The same id runs only once, so a lost answer is requested again.
+   * Submits a job. The same id runs only once, so a lost answer is requested again. The front of a container, whose
+   * ledger ends with it, ensures this for jobs that are not movable (container-front.ts).
    *
    * @returns whether the job had already ended: then its events may precede any stream
    */
   async function submit(job: RunnerJob, signal: AbortSignal): Promise<boolean> {
     const body = JSON.stringify(wireJob(job));
+    const more = job.movable === true ? { [REPEATABLE_HEADER]: 'true' } : {};
     // An attempt without an answer may have submitted the job, regardless of later attempts.
     let mayBeThere = false;
     let transfers = 0;
@@ -128,7 +133,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       let answer: Awaited<ReturnType<typeof ask>>;
       const sentAt = clock.now();
       try {
-        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body, job.trace);
+        answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body, job.trace, more);
       } catch (fault) {
         mayBeThere ||= !neverConnected(fault);
         if (attempt < limits.runnerAttempts && !signal.aborted) {

@@ -1,6 +1,7 @@
 /** Why a runner did not accept a job: codes and the runner's own message (R7, R8). */
 import { EngineError } from '../../domain/errors.ts';
 import { parseObject } from '../../domain/json.ts';
+import { OUTCOME_UNKNOWN } from './record.ts';
 
 /** Errors that a platform reports if no connection was established, so nothing can have been sent. */
 const NO_CONNECTION: ReadonlySet<unknown> = new Set([
@@ -69,7 +70,8 @@ export function refusalOf(
   }
   if (status >= 500) {
     // 503 is sent before anything happens; another 5xx may come from any proxy on the way.
-    return new RunnerError('runner_unavailable', `The runner cannot accept jobs: ${reason}`, {
+    const what = code === OUTCOME_UNKNOWN ? 'The runner was lost' : 'The runner cannot accept jobs';
+    return new RunnerError('runner_unavailable', `${what}: ${reason}`, {
       beforeDispatch: status === 503 && !mayBeThere,
       retryAfterMs,
       ...problem,

@@ -6,8 +6,10 @@ import type { JobResult, JobWorkspace, RunnerJob } from '../../domain/ports/runn
 import type { ActionCall, ActionContext } from '../executor.ts';
 import { failure } from '../../domain/failure.ts';
 import { failureOf } from '../failure.ts';
+import { RunnerError } from './error.ts';
 import { reportAtExit } from './failure-report.ts';
 import { parseOutput } from './job-output.ts';
+import { OUTCOME_UNKNOWN } from './record.ts';
 
 const OUTPUT_LINES = 10;
 const OUTPUT_CHARS = 2_000;
@@ -61,6 +63,10 @@ export async function runJob(
   try {
     result = await (workspace === null ? run() : workspace.use(run));
   } catch (fault) {
+    const isUnknown = fault instanceof RunnerError && fault.details['problem'] === OUTCOME_UNKNOWN;
+    if (isUnknown && !signal.aborted && !isRepeatable(call)) {
+      return failure('outcome_unknown', `${what} was sent to a runner once. ${fault.message}`);
+    }
     return failureOf(fault, signal, 'runner_unavailable');
   }
   return await withFiles(outcomeOf(result, what, call), result, call, context);

@@ -11,6 +11,10 @@ import { limits } from '../../domain/limits.ts';
 const LOAD_HEADER = 'cortex-load';
 /** Header of answers that waited for the start of a container: the milliseconds of this wait. */
 export const COLD_START_HEADER = 'cortex-cold-start';
+/** Header of jobs that may run twice. */
+export const REPEATABLE_HEADER = 'cortex-repeatable';
+/** Code of a container's front: the request was sent to the container once, and the answer is lost. */
+export const OUTCOME_UNKNOWN = 'outcome_unknown';
 
 /** An answer to a submitted job. */
 export interface JobAnswer {
