@@ -1,19 +1,21 @@
 /** What the measurement of several runners sends, and its tables. */
+import { hasCapacity } from '../../container-runner/fair-share.ts';
 import type { JobResult } from '../../src/domain/ports/runner.ts';
 import { percentile, table } from '../report.ts';
 
 /** Places of a runner. */
 export const PLACES = 4;
-export const JOB_SECONDS = 0.1;
-/** Jobs of one session that are submitted at once. */
-export const AT_ONCE = 2;
+export const JOB_SECONDS = 0.2;
 export const RESTART_AFTER_MS = 2_000;
+export const KILL_AFTER_ENDS = 200;
 export const MOVE_AFTER_MS = 1_000;
-/** Sessions, jobs of each, and the pause between the beginnings of sessions. */
+/** The file of a session of a namespace with files; each of its jobs changes it. */
+export const FILE_BYTES = 1_048_576;
+/** Sessions for each runner, jobs of each, how many of them are submitted at once, and the pause between the sessions. */
 export const NAMESPACES = {
-  a: { sessions: 44, jobs: 20, everyMs: 0 },
-  b: { sessions: 10, jobs: 10, everyMs: 0 },
-  c: { sessions: 20, jobs: 1, everyMs: 1_000 },
+  a: { sessions: 16, jobs: 6, atOnce: 2, everyMs: 0, hasFile: false },
+  b: { sessions: 8, jobs: 12, atOnce: 1, everyMs: 0, hasFile: true },
+  c: { sessions: 8, jobs: 1, atOnce: 1, everyMs: 1_500, hasFile: false },
 } as const;
 export type Namespace = keyof typeof NAMESPACES;
 export const NAMES = Object.keys(NAMESPACES) as Namespace[];
@@ -24,79 +26,190 @@ export interface Job {
   readonly movable: boolean;
   /** URLs of the runners to which it was submitted, in order. */
   readonly runners: string[];
-  /** Starts of its program that were reported. */
-  starts: number;
   readonly id: string;
   readonly submittedAt: number;
+  endedAt: number;
+  /** Runners that started its program, by their ledgers. */
+  starts: number;
   /** From the submission until the job had a place. */
   waitMs: number;
-  /** From there to its end, by the ledger of its runner. */
+  /** The part of it in which the job was in the queue of its runner. */
+  queuedMs: number;
+  /** From the place to its end, by the ledger of its runner. */
   placeMs: number;
   end: JobResult['end'] | 'refused';
 }
 
 export interface Run {
   readonly title: string;
+  readonly runners: number;
   readonly jobs: readonly Job[];
   readonly seconds: number;
   readonly refusals: number;
-  /** Until the runner that was killed and started again had work; null: none was killed. */
+  /** Bytes of files that were sent to runners. */
+  readonly sentBytes: number;
+  /** One of them was killed. */
+  readonly kills: boolean;
+  /** Until the runner that was killed and started again had work; null: it had none. */
   readonly backMs: number | null;
 }
 
 /** The tables of all runs. */
 export function report(runs: readonly Run[]): string {
-  const total = NAMES.reduce((sum, name) => sum + NAMESPACES[name].sessions * NAMESPACES[name].jobs, 0);
-  const head = NAMES.map((name) => `wait of ${name}, p50 / p99`);
+  const total = runs.reduce((sum, { jobs }) => sum + jobs.length, 0);
+  const places = placesOf(['a', 'b']);
   return [
-    `${total} jobs (shell in bubblewrap, \`sleep ${JOB_SECONDS}\`) of three namespaces, through the Worker's client: ${NAMES.map((name) => describe(name)).join('; ')}.`,
-    `Each runner is a process with ${PLACES} places and a queue of 64. *Wait* is the time from the submission until the job has a place, including the time in which all runners are full.`,
-    'By [fair capacity](runner.md#fair-capacity), a lone job waits for at most one job of each other namespace; *bound* is twice the p99 of the time for which jobs hold their place, from the start of the sandbox to the end.',
-    '*Stays* is the share of jobs that ran on the runner of the previous job of their session.',
+    `${total} jobs (shell in bubblewrap, \`sleep ${JOB_SECONDS}\`) of three namespaces, through the Worker's client. Each runner is a process with`,
+    `${PLACES} places and a queue of 64. The load grows with the runners; for each of them:`,
     '',
-    table(
-      ['runners', 'jobs/s', ...head, 'bound for c', 'stays', '429 per job', 'jobs of a runner', 'ends'],
-      runs.map(({ title, jobs, seconds, refusals }) => [
-        title,
-        (jobs.length / seconds).toFixed(1),
-        ...NAMES.map((name) => waits(jobs.filter(({ namespace }) => namespace === name))),
-        `${(2 * percentile(placeTimes(jobs), 0.99)).toFixed(0)} ms`,
-        `${(100 * stays(jobs)).toFixed(0)} %`,
-        (refusals / jobs.length).toFixed(2),
-        perRunner(jobs),
-        ends(jobs),
-      ]),
-    ),
+    ...NAMES.map((name) => `- ${describe(name)}`),
     '',
-    `A runner is killed with SIGKILL after 300 ends, and started again after ${RESTART_AFTER_MS / 1_000} s. Every second job is idempotent; the others are unsafe. Idempotent jobs move after ${MOVE_AFTER_MS / 1_000} s (5 s in production).`,
+    '### Throughput',
+    '',
+    `By [fair capacity](runner.md#fair-capacity), a and b together hold at most ${places} of the ${PLACES} places of a runner. *Bound* is these places`,
+    `divided by ${JOB_SECONDS} s, as if starting a sandbox cost nothing.`,
     '',
     table(
       [
         'runners',
+        'jobs',
+        'jobs/s',
+        'bound',
+        'of the bound',
+        'time in a place, p50 / p99',
+        '429 per job',
+        'jobs of a runner',
+      ],
+      runs.map(({ title, runners, jobs, seconds, refusals }) => {
+        const perSecond = jobs.length / seconds;
+        const bound = (runners * places) / JOB_SECONDS;
+        return [
+          title,
+          String(jobs.length),
+          perSecond.toFixed(1),
+          bound.toFixed(1),
+          percent(perSecond / bound),
+          quantiles(placeTimes(jobs)),
+          (refusals / jobs.length).toFixed(2),
+          perRunner(jobs),
+        ];
+      }),
+    ),
+    '',
+    '### Fair sharing',
+    '',
+    '*Wait* is the time from the submission until the job has a place, including the requests and the time in which all',
+    'runners are full. *In the queue* is the part between the acceptance by the runner and the place. A lone job waits there for at',
+    'most one job of each other namespace: *bound* is twice the p99 of the time in a place. *Share of b* is its share of the ends of',
+    'a and b until one of them has ended, although a has more jobs at once; equal shares are 50 %.',
+    '',
+    table(
+      [
+        'runners',
+        'wait of a, p50 / p99',
+        'wait of b',
+        'wait of c',
+        'c in the queue',
+        'bound',
+        'later than the bound',
+        'share of b',
+      ],
+      runs.map(({ title, jobs }) => {
+        const bound = 2 * percentile(placeTimes(jobs), 0.99);
+        const queued = finite(jobs.filter(({ namespace }) => namespace === 'c').map(({ queuedMs }) => queuedMs));
+        return [
+          title,
+          ...NAMES.map((name) =>
+            quantiles(jobs.filter(({ namespace }) => namespace === name).map(({ waitMs }) => waitMs)),
+          ),
+          quantiles(queued),
+          `${bound.toFixed(0)} ms`,
+          `${queued.filter((ms) => ms > bound).length} of ${queued.length}`,
+          percent(shareOfB(jobs)),
+        ];
+      }),
+    ),
+    '',
+    '### Files',
+    '',
+    `Each job of b changes the file of its session. *Stays* is the share of jobs on the runner of the previous job of their session,`,
+    'and *sent* what the runners were sent, without what they returned. A session that never moves sends its file once, which is',
+    'the bound; *spread* is what random choices would send on average.',
+    '',
+    table(
+      ['runners', 'a stays', 'b stays', 'b sent', 'bound', 'spread'],
+      runs.map(({ title, runners, jobs, sentBytes }) => {
+        const withFile = jobs.filter(({ namespace }) => namespace === 'b');
+        const sessions = new Set(withFile.map(({ session }) => session)).size;
+        const spread = sessions + (withFile.length - sessions) * (1 - 1 / runners);
+        return [
+          title,
+          percent(stays(jobs.filter(({ namespace }) => namespace === 'a'))),
+          percent(stays(withFile)),
+          megabytes(sentBytes),
+          megabytes(sessions * FILE_BYTES),
+          megabytes(spread * FILE_BYTES),
+        ];
+      }),
+    ),
+    '',
+    '### Loss of a runner',
+    '',
+    `A runner is killed with SIGKILL after ${KILL_AFTER_ENDS} ends, and started again after ${RESTART_AFTER_MS / 1_000} s. Every second job is idempotent; the`,
+    `others are unsafe. Idempotent jobs move after ${MOVE_AFTER_MS / 1_000} s (5 s in production). An unsafe job that was on the runner is *lost*. The`,
+    'ledgers of all runners tell how often a job started.',
+    '',
+    table(
+      [
+        'runners',
+        'without an end',
         'ends of idempotent jobs',
         'ends of unsafe jobs',
-        'unsafe jobs that started twice',
-        'moved',
+        'unsafe, started twice',
+        'idempotent, moved / started twice',
         'it had work again after',
       ],
       runs
-        .slice(-1)
-        .map(({ title, jobs, backMs }) => [
-          title,
-          ends(jobs.filter(({ movable }) => movable)),
-          ends(jobs.filter(({ movable }) => !movable)),
-          String(jobs.filter(({ movable, starts }) => !movable && starts > 1).length),
-          String(jobs.filter(({ movable, runners }) => movable && new Set(runners).size > 1).length),
-          backMs === null ? '–' : `${(backMs / 1_000).toFixed(1)} s`,
-        ]),
+        .filter(({ kills }) => kills)
+        .map(({ title, jobs, backMs }) => {
+          const movable = jobs.filter((job) => job.movable);
+          const unsafe = jobs.filter((job) => !job.movable);
+          return [
+            title,
+            `${jobs.filter(({ endedAt }) => Number.isNaN(endedAt)).length} (bound: 0)`,
+            ends(movable),
+            ends(unsafe),
+            `${twice(unsafe)} (bound: 0)`,
+            `${movable.filter(({ runners }) => new Set(runners).size > 1).length} / ${twice(movable)}`,
+            backMs === null ? '–' : `${(backMs / 1_000).toFixed(1)} s`,
+          ];
+        }),
     ),
   ].join('\n');
 }
 
+/** Places of a runner that these namespaces can hold together, by the runner's own rule. */
+function placesOf(names: readonly Namespace[]): number {
+  const held = new Map<Namespace, number>();
+  let used = 0;
+  for (let grew = true; grew;) {
+    grew = false;
+    for (const name of names) {
+      const own = held.get(name) ?? 0;
+      if (!hasCapacity(name, { own, used, most: PLACES })) continue;
+      held.set(name, own + 1);
+      used += 1;
+      grew = true;
+    }
+  }
+  return used;
+}
+
 function describe(name: Namespace): string {
-  const { sessions, jobs, everyMs } = NAMESPACES[name];
-  const when = everyMs === 0 ? `at once, ${AT_ONCE} jobs of a session at a time` : `one every ${everyMs} ms`;
-  return `${name} has ${sessions} sessions with ${jobs} job${jobs === 1 ? '' : 's'} (${when})`;
+  const { sessions, jobs, atOnce, everyMs, hasFile } = NAMESPACES[name];
+  const when = everyMs === 0 ? `${atOnce} at a time` : `a session begins every ${everyMs} ms divided by the runners`;
+  const file = hasFile ? `, with a file of ${FILE_BYTES / 1_048_576} MiB` : '';
+  return `${name}: ${sessions} sessions${file}, ${jobs} job${jobs === 1 ? '' : 's'} each, ${when}`;
 }
 
 function finite(values: readonly number[]): number[] {
@@ -104,12 +217,20 @@ function finite(values: readonly number[]): number[] {
 }
 
 function placeTimes(jobs: readonly Job[]): number[] {
-  return jobs.filter(({ end, starts }) => end === 'exited' && starts === 1).map(({ placeMs }) => placeMs);
+  return finite(jobs.filter(({ end, starts }) => end === 'exited' && starts === 1).map(({ placeMs }) => placeMs));
 }
 
-function waits(jobs: readonly Job[]): string {
-  const samples = finite(jobs.map(({ waitMs }) => waitMs));
+function quantiles(values: readonly number[]): string {
+  const samples = finite(values);
   return `${percentile(samples, 0.5).toFixed(0)} / ${percentile(samples, 0.99).toFixed(0)} ms`;
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(0)} %`;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(0)} MiB`;
 }
 
 function ends(jobs: readonly Job[]): string {
@@ -118,10 +239,23 @@ function ends(jobs: readonly Job[]): string {
     .join(', ');
 }
 
+function twice(jobs: readonly Job[]): number {
+  return jobs.filter(({ starts }) => starts > 1).length;
+}
+
 /** The least and the most. */
 function perRunner(jobs: readonly Job[]): string {
   const counts = [...Map.groupBy(jobs, ({ runners }) => runners.at(-1)).values()].map(({ length }) => length);
   return `${Math.min(...counts)} to ${Math.max(...counts)}`;
+}
+
+function shareOfB(jobs: readonly Job[]): number {
+  const endsOf = (name: Namespace): number[] =>
+    finite(jobs.filter(({ namespace }) => namespace === name).map(({ endedAt }) => endedAt));
+  const [a, b] = [endsOf('a'), endsOf('b')];
+  const until = Math.min(Math.max(...a), Math.max(...b));
+  const [ofA, ofB] = [a, b].map((times) => times.filter((at) => at <= until).length);
+  return (ofB ?? 0) / ((ofA ?? 0) + (ofB ?? 0));
 }
 
 function stays(jobs: readonly Job[]): number {

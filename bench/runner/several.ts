@@ -1,6 +1,7 @@
 /**
- * Several runners behind one pool: 1,000 jobs of three namespaces on real runner processes, through the client of the Worker.
- * The wait of each namespace, jobs per second, how often a session stays on its runner, and the loss of a runner.
+ * Several runners behind one pool: jobs of three namespaces on real runner processes, through the client of the Worker.
+ * Jobs per second, the wait of each namespace, how often a session stays on the runner with its files, and the loss of a
+ * runner, each next to its bound.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -9,6 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { freePort } from '../../cli/system/services.ts';
@@ -17,10 +19,11 @@ import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient, type SingleRunner } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import { RunnerRecord, type RunnerReports } from '../../src/executors/runner/record.ts';
+import { FILE_NAME, SessionFile } from './session-file.ts';
 import {
-  AT_ONCE,
   type Job,
   JOB_SECONDS,
+  KILL_AFTER_ENDS,
   MOVE_AFTER_MS,
   NAMES,
   type Namespace,
@@ -30,6 +33,9 @@ import {
   RESTART_AFTER_MS,
   type Run,
 } from './several-report.ts';
+
+/** Interval of the lines on stderr. */
+const PROGRESS_MS = 5_000;
 
 const SECRET = randomUUID().repeat(2);
 const clock: Clock = {
@@ -86,11 +92,11 @@ class RunnerProcess {
   }
 }
 
-/** The tables, for 1, 2 and 4 runners, and for 4 runners of which one is killed. */
+/** The tables, for 1, 2 and 3 runners, and for 3 runners of which one is killed. Prints its progress to stderr. */
 export async function measureSeveral(): Promise<string> {
   const runs: Run[] = [];
-  for (const count of [1, 2, 4]) runs.push(await withRunners(count, false));
-  runs.push(await withRunners(4, true));
+  for (const count of [1, 2, 3]) runs.push(await withRunners(count, false));
+  runs.push(await withRunners(3, true));
   return report(runs);
 }
 
@@ -109,11 +115,11 @@ async function withRunners(count: number, kills: boolean): Promise<Run> {
 }
 
 async function measure(processes: readonly RunnerProcess[], kills: boolean): Promise<Run> {
+  const title = `${processes.length}${kills ? ', one killed' : ''}`;
   const records = new Map(processes.map(({ url }) => [url, new RunnerRecord()]));
   const jobs: Job[] = [];
   const byId = new Map<string, Job>();
-  let refusals = 0;
-  const ended = { count: 0 };
+  const count = { ended: 0, refusals: 0, sentBytes: 0 };
   let restarted: { readonly url: string; readonly at: number } | null = null;
   let backMs: number | null = null;
 
@@ -124,7 +130,9 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
         () => namespace,
         async (input, init) => {
           const answer = await fetch(input, init);
-          if (answer.status === 429) refusals += 1;
+          if (answer.status === 429) count.refusals += 1;
+          if (init.method === 'PUT' && answer.ok && init.body instanceof Uint8Array)
+            count.sentBytes += init.body.length;
           if (init.method === 'PUT' && answer.ok && url === restarted?.url) backMs ??= clock.now() - restarted.at;
           return answer;
         },
@@ -143,72 +151,93 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
     return createRunnerPool({ runners, clock, random: Math.random, recordOf, connect });
   }
 
-  async function runJob(pool: RunnerClient, job: Job): Promise<void> {
+  async function runJob(pool: RunnerClient, job: Job, file: SessionFile | null): Promise<void> {
     jobs.push(job);
     byId.set(job.id, job);
+    const { signal } = new AbortController();
     try {
       const result = await pool.run(
         {
           id: job.id,
           session: job.session,
           kind: 'shell',
-          code: `echo started; sleep ${JOB_SECONDS}`,
+          code: `${file === null ? '' : `printf x >> ${FILE_NAME}; `}sleep ${JOB_SECONDS}`,
           runtime: null,
           inputs: {},
           limits: { timeoutMs: 120_000, memoryMb: null },
           movable: job.movable,
+          ...(file === null ? {} : { workspace: file.workspace() }),
         },
-        { signal: new AbortController().signal, output: () => (job.starts += 1) },
+        { signal, output: () => undefined },
       );
+      await file?.take(result, signal);
       job.end = result.end;
     } catch {
       job.end = 'refused';
     }
-    ended.count += 1;
+    job.endedAt = clock.now();
+    count.ended += 1;
   }
 
   async function runSession(namespace: Namespace, at: number): Promise<void> {
-    const { jobs: count, everyMs } = NAMESPACES[namespace];
-    await new Promise((resolve) => setTimeout(resolve, 500 * Number(everyMs > 0) + at * everyMs));
+    const { jobs: jobsOfSession, atOnce, everyMs, hasFile } = NAMESPACES[namespace];
+    await sleep((everyMs * (at + 1)) / processes.length);
     const pool = poolOf(namespace);
+    const file = hasFile ? new SessionFile() : null;
     let next = 0;
     async function slot(): Promise<void> {
-      while (next < count) {
+      while (next < jobsOfSession) {
         next += 1;
-        const movable = next % 2 === 0;
-        await runJob(pool, {
+        const job: Job = {
           namespace,
           id: `ses_${namespace}_${at}/${next}`,
           session: `ses_${namespace}_${at}`,
           submittedAt: clock.now(),
-          movable,
+          endedAt: Number.NaN,
+          movable: next % 2 === 0,
           runners: [],
           starts: 0,
           waitMs: Number.NaN,
+          queuedMs: Number.NaN,
           placeMs: Number.NaN,
           end: 'refused',
-        });
+        };
+        await runJob(pool, job, file);
       }
     }
-    await Promise.all(Array.from({ length: AT_ONCE }, slot));
+    await Promise.all(Array.from({ length: atOnce }, slot));
   }
 
   async function killOne(): Promise<void> {
-    while (ended.count < 300) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (count.ended < KILL_AFTER_ENDS) await sleep(10);
     const [victim] = processes;
     if (victim === undefined) return;
     await victim.kill('SIGKILL');
-    await new Promise((resolve) => setTimeout(resolve, RESTART_AFTER_MS));
+    await sleep(RESTART_AFTER_MS);
     await victim.start();
     restarted = { url: victim.url, at: clock.now() };
   }
 
   const startedAt = clock.now();
+  const total = NAMES.reduce((sum, name) => sum + NAMESPACES[name].sessions * NAMESPACES[name].jobs, 0);
+  const progress = setInterval(() => {
+    const seconds = ((clock.now() - startedAt) / 1_000).toFixed(0);
+    console.error(
+      `runners: ${title}; ${count.ended} of ${total * processes.length} jobs have ended after ${seconds} s`,
+    );
+  }, PROGRESS_MS);
   const sessions = NAMES.flatMap((name) =>
-    Array.from({ length: NAMESPACES[name].sessions }, (_, at) => runSession(name, at)),
+    Array.from({ length: NAMESPACES[name].sessions * processes.length }, (_, at) => runSession(name, at)),
   );
-  await Promise.all([...sessions, ...(kills ? [killOne()] : [])]);
+  await Promise.all([...sessions, ...(kills ? [killOne()] : [])]).finally(() => clearInterval(progress));
   const seconds = (clock.now() - startedAt) / 1_000;
+  await readLedgers(processes, jobs);
+  const { refusals, sentBytes } = count;
+  return { title, runners: processes.length, jobs, seconds, refusals, sentBytes, kills, backMs };
+}
+
+/** Completes the jobs by the ledgers of the runners to which they were submitted. */
+async function readLedgers(processes: readonly RunnerProcess[], jobs: readonly Job[]): Promise<void> {
   const clients = new Map(
     processes.map(({ url }) => [
       url,
@@ -220,14 +249,17 @@ async function measure(processes: readonly RunnerProcess[], kills: boolean): Pro
     ]),
   );
   for (const job of jobs) {
-    const record = await clients.get(job.runners.at(-1) ?? '')?.record(job.id);
-    const [from, to] = [record?.['started_at'], record?.['ended_at']];
-    if (typeof from !== 'number' || typeof to !== 'number') continue;
-    job.waitMs = from - job.submittedAt;
-    job.placeMs = to - from;
+    for (const url of new Set(job.runners)) {
+      const record = await clients.get(url)?.record(job.id);
+      const [at, from, to] = [record?.['created_at'], record?.['started_at'], record?.['ended_at']];
+      if (typeof from !== 'number') continue;
+      job.starts += 1;
+      if (url !== job.runners.at(-1) || typeof at !== 'number' || typeof to !== 'number') continue;
+      job.waitMs = from - job.submittedAt;
+      job.queuedMs = from - at;
+      job.placeMs = to - from;
+    }
   }
-  const title = `${processes.length}${kills ? ', one killed' : ''}`;
-  return { title, jobs, seconds, refusals, backMs };
 }
 
 function clientOf(

@@ -45,9 +45,16 @@ export function chooseRunner<Some extends Candidate>(
  * Milliseconds for the transfer of the files that a runner does not have.
  *
  * @param usedAt when the session last used the runner, which then had all files; null: it has none of them
+ * @param left hashes of files that jobs left on it, which the session gets later than it used the runner
  */
-export function moveMsOf(files: readonly WorkspaceFile[], usedAt: number | null): number {
-  const missing = files.filter(({ modifiedAt }) => usedAt === null || modifiedAt > usedAt);
+export function moveMsOf(
+  files: readonly WorkspaceFile[],
+  usedAt: number | null,
+  left: ReadonlySet<string> = new Set(),
+): number {
+  const missing = files.filter(
+    ({ modifiedAt, sha256 }) => !left.has(sha256) && (usedAt === null || modifiedAt > usedAt),
+  );
   return missing.reduce((sum, { size }) => sum + size, 0) / limits.runnerBytesPerMs;
 }
 

@@ -56,12 +56,20 @@ interface Full {
   readonly isProbed: boolean;
 }
 
+/** How a session used a runner. */
+interface Use {
+  /** Time of the last use, epoch milliseconds. */
+  readonly at: number;
+  /** Hashes of files that the session's jobs left on it; at most about `limits.workspaceFiles`. */
+  readonly left: ReadonlySet<string>;
+}
+
 export class Fleet {
   readonly runners: readonly FleetRunner[];
   readonly #clock: Clock;
   readonly #random: Random;
-  /** Runners used by each session, with the time of the last use; the latest last. */
-  readonly #sessions = new Map<string, Map<FleetRunner, number>>();
+  /** Runners used by each session; the latest last. */
+  readonly #sessions = new Map<string, Map<FleetRunner, Use>>();
 
   constructor({ runners, connect, recordOf, clock, random = () => 0 }: FleetOptions) {
     this.#clock = clock;
@@ -97,13 +105,23 @@ export class Fleet {
   }
 
   stick(session: string, runner: FleetRunner): void {
-    const used = this.#sessions.get(session) ?? new Map<FleetRunner, number>();
+    const used = this.#sessions.get(session) ?? new Map<FleetRunner, Use>();
+    const left = used.get(runner)?.left ?? new Set();
     used.delete(runner);
-    used.set(runner, this.#clock.now());
+    used.set(runner, { at: this.#clock.now(), left });
     this.#sessions.delete(session);
     this.#sessions.set(session, used);
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size > limits.runnerSessions && oldest !== undefined) this.#sessions.delete(oldest);
+  }
+
+  /** A job of the session left files with these hashes on the runner. */
+  keep(session: string, runner: FleetRunner, hashes: readonly string[]): void {
+    const used = this.#sessions.get(session);
+    const use = used?.get(runner);
+    if (used === undefined || use === undefined || hashes.length === 0) return;
+    const isFull = use.left.size + hashes.length > limits.workspaceFiles;
+    used.set(runner, { at: use.at, left: new Set([...(isFull ? [] : use.left), ...hashes]) });
   }
 
   markDown({ record }: FleetRunner): void {
@@ -233,12 +251,13 @@ export class Fleet {
     return chooseRunner(
       ranked.map(({ runner, rank }) => {
         // A session that this object does not remember was probably on the runner with the highest rank.
-        const usedAt = used?.get(runner) ?? (used === undefined && rank === highest ? now : null);
+        const use = used?.get(runner);
+        const usedAt = use?.at ?? (used === undefined && rank === highest ? now : null);
         return {
           runner,
           rank,
           startMs: runner.record.startMs(runner.own, now),
-          moveMs: workspace === undefined ? 0 : moveMsOf(workspace.files, usedAt),
+          moveMs: workspace === undefined ? 0 : moveMsOf(workspace.files, usedAt, use?.left),
           load: runner.record.loadPerPlace(now),
           isLast: runner === latest,
         };

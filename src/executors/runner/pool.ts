@@ -70,6 +70,7 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
       if (startsFirst(runner)) observe.waiting?.('its container starts');
       try {
         const result = await runner.client.run(job, observe);
+        fleet.keep(job.session, runner, leftBy(result));
         if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
         lost = result;
         fleet.markDown(runner);
@@ -204,6 +205,11 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
       };
     },
   };
+}
+
+/** Hashes of the files that a job left. */
+function leftBy({ workspace }: JobResult): string[] {
+  return (workspace?.changes ?? []).flatMap((change) => ('sha256' in change ? [change.sha256] : []));
 }
 
 function reportOf({ address, record }: FleetRunner): JsonObject {
