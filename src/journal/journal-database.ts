@@ -211,8 +211,22 @@ export class JournalDatabase {
       this.#losses += 1;
       this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
       this.#lostAfter = this.#lastSeq;
-      // The chunk rows of prompts and of the seeded history are numbered on their own.
-      this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state', '${RAW_FIELD}')`, this.#lastSeq);
+      this.#dropChunks();
+      throw fault;
+    }
+  }
+
+  /** Deletes the chunk rows of events that were not written; those of prompts and of the seeded history are numbered on their own. */
+  #dropChunks(): void {
+    this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state', '${RAW_FIELD}')`, this.#lastSeq);
+  }
+
+  /** Runs `store` for the next event: all of its chunk rows are written, or none. */
+  storeParts<T>(store: () => T): T {
+    try {
+      return store();
+    } catch (fault) {
+      this.#dropChunks();
       throw fault;
     }
   }

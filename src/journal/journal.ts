@@ -123,10 +123,15 @@ export class Journal {
     const record = this.#db.requireRecord();
     const seq = this.#db.lastSeq + 1;
     const json = JSON.stringify(entry.data);
-    const stateJson = this.#stateJson(seq, entry);
-    this.#work += limits.eventSteps + (json.length + (stateJson?.length ?? 0)) * limits.eventCharSteps;
-    const data = this.#db.store(seq, 'data', json);
-    const state = stateJson === null ? null : this.#db.store(seq, 'state', stateJson);
+    const { data, state, stateJson } = this.#db.storeParts(() => {
+      const written = this.#stateJson(seq, entry);
+      this.#work += limits.eventSteps + (json.length + (written?.length ?? 0)) * limits.eventCharSteps;
+      return {
+        data: this.#db.store(seq, 'data', json),
+        state: written === null ? null : this.#db.store(seq, 'state', written),
+        stateJson: written,
+      };
+    });
     const run = runNumberOf(entry.runId);
     const [id, name] = [entry.actionId ?? null, entry.actionName ?? null];
     const isApart = data === null || (state === null) !== (stateJson === null) || entry.raw !== undefined;
