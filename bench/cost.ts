@@ -83,7 +83,7 @@ function report(all: readonly (readonly string[])[]): string {
   return `CPU time of the whole workerd process, per answer in the first two rows and per action in the others, and the duration of
 a run as a multiple of its bound: the shortest possible duration with these slots, if nothing but the calls took time.
 The bare objects relay the model's text without reading its tags, and call the URLs of a list or of the model's text; they
-store nothing. For \`echo\` there is no call: the bare object only answers. ${ROUNDS} rounds, medians; the systems take turns.
+store nothing. For \`echo\` they make no call and only answer. Values are medians of ${ROUNDS} rounds, in which the systems take turns.
 
 ${table(
   [

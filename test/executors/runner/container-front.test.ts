@@ -344,12 +344,12 @@ describe('[J3] [R7] work is sent to a container once', () => {
 
 describe('[R7] a container that the platform does not start', () => {
   test('is reported at once, and the next request tries again', async () => {
-    container.startFault = new Error('there is no room');
+    container.startFault = new Error('no capacity is left');
     const answer = await answerTo('PUT', '/jobs/a');
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
     expect(await answer.json()).toMatchObject({
       code: 'container_not_started',
-      detail: 'the platform does not start it: there is no room',
+      detail: 'the platform does not start it: no capacity is left',
     });
     expect(await (await answerTo('GET', '/health')).json()).not.toHaveProperty('starting_ms');
     container.startFault = null;
