@@ -5,12 +5,13 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { startCollector } from './support/collector.ts';
 import { isAlive, treeOf } from './support/processes.ts';
 import { launchRunner, type RunnerProcess } from './support/runner-process.ts';
 import { SECRET, signed } from './support/test-runner.ts';
+import { eventually } from '../../test/support/eventually.ts';
 
 const SLOW = 90_000;
 
@@ -51,17 +52,14 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     const { url } = await service.ready();
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'sleep 601 & echo in; sleep 602' });
     expect((await fetch(await signed(url, 'PUT', '/jobs/a', body))).status).toBe(202);
-    const tree = await vi.waitFor(
-      () => {
-        const pids = treeOf(service.child.pid ?? 0);
-        expect(pids.length).toBeGreaterThanOrEqual(3);
-        return pids;
-      },
-      { timeout: 60_000 },
-    );
+    const tree = await eventually(() => {
+      const pids = treeOf(service.child.pid ?? 0);
+      expect(pids.length).toBeGreaterThanOrEqual(3);
+      return pids;
+    });
     service.child.kill(signal);
     expect(await service.ended).toBe(0);
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+    await eventually(() => expect(tree.filter(isAlive)).toEqual([]));
   },
 );
 
@@ -84,14 +82,11 @@ describe('SIGTERM', () => {
   test('[R8] refuses new jobs with Retry-After, and lets running ones end', { timeout: SLOW }, async () => {
     const { service, url } = await launched('20');
     service.child.kill('SIGTERM');
-    const refused = await vi.waitFor(
-      async () => {
-        const response = await another(url);
-        expect(response.status).toBe(503);
-        return response;
-      },
-      { timeout: 60_000 },
-    );
+    const refused = await eventually(async () => {
+      const response = await another(url);
+      expect(response.status).toBe(503);
+      return response;
+    });
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'draining', jobs: { running: 1 } });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('cortex_runner_draining 1');
@@ -113,7 +108,7 @@ describe('SIGTERM', () => {
   test('[R8] twice, or followed by SIGINT, ends jobs at once', { timeout: SLOW }, async () => {
     const { service, url } = await launched('600');
     service.child.kill('SIGTERM');
-    await vi.waitFor(async () => expect((await another(url)).status).toBe(503), { timeout: 60_000 });
+    await eventually(async () => expect((await another(url)).status).toBe(503));
     service.child.kill('SIGINT');
     expect(await service.ended).toBe(0);
   });
@@ -131,7 +126,7 @@ test('[R1] logs are lines of JSON without secrets, code and inputs', { timeout: 
   await fetch(await signed(url, 'PUT', '/jobs/a', body));
   await fetch(await signed(url, 'PUT', '/jobs/b', '{"hidden": "in a body"}'));
   await fetch(`${url}/jobs/c`, { method: 'PUT', body, headers: { authorization: 'Bearer hidden-token' } });
-  await vi.waitFor(() => expect(service.err()).toContain('job ended'), { timeout: 60_000 });
+  await eventually(() => expect(service.err()).toContain('job ended'));
   // after the last line is complete
   const closed = once(service.child, 'close');
   service.child.kill('SIGTERM');
@@ -157,19 +152,16 @@ test(
     const { url } = await service.ready();
     const body = JSON.stringify({ kind: 'python', session: 's', code: 'print("in")\nwhile True: pass' });
     await fetch(await signed(url, 'PUT', '/jobs/a', body));
-    await vi.waitFor(
-      async () => {
-        const record = (await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json()) as { stdout: string };
-        expect(record.stdout).toBe('in\n');
-      },
-      { timeout: SLOW, interval: 100 },
-    );
+    await eventually(async () => {
+      const record = (await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json()) as { stdout: string };
+      expect(record.stdout).toBe('in\n');
+    });
     const tree = treeOf(service.child.pid ?? 0);
     expect(tree.length).toBeGreaterThan(0);
     service.child.kill('SIGKILL');
     await service.ended;
     if (process.platform === 'linux') {
-      await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+      await eventually(() => expect(tree.filter(isAlive)).toEqual([]));
     }
     const next = launch({ RUNNER_SANDBOX: 'wasm' });
     const again = await next.ready();
@@ -193,13 +185,10 @@ describe('spans of jobs', () => {
   const runJob = async (url: string): Promise<void> => {
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'echo "$TRACEPARENT"' });
     await fetch(await signed(url, 'PUT', '/jobs/a', body));
-    await vi.waitFor(
-      async () => {
-        const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
-        expect(record).toMatchObject({ state: 'ended' });
-      },
-      { timeout: 60_000 },
-    );
+    await eventually(async () => {
+      const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
+      expect(record).toMatchObject({ state: 'ended' });
+    });
   };
 
   test('[O1] are exported before the runner ends', { timeout: SLOW }, async () => {
@@ -231,13 +220,10 @@ describe('spans of jobs', () => {
     const { url } = await first.ready();
     const body = JSON.stringify({ kind: 'shell', session: 's', code: 'echo in; sleep 604' });
     await fetch(await signed(url, 'PUT', '/jobs/a', body));
-    await vi.waitFor(
-      async () => {
-        const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
-        expect(record).toMatchObject({ stdout: 'in\n' });
-      },
-      { timeout: 60_000 },
-    );
+    await eventually(async () => {
+      const record = await (await fetch(await signed(url, 'GET', '/jobs/a', ''))).json();
+      expect(record).toMatchObject({ stdout: 'in\n' });
+    });
     first.child.kill('SIGKILL');
     await first.ended;
     const second = launch(settings);

@@ -3,7 +3,7 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { Ledger } from '../ledger/ledger.ts';
 import { type MetricInfo, METRICS } from '../metric-table.ts';
@@ -14,6 +14,7 @@ import { FakeSandbox } from './support/fake-sandbox.ts';
 import { type Family, parseOpenMetrics } from './support/openmetrics.ts';
 import { RelicCaller } from './support/relic-kit.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
+import { eventually } from '../../test/support/eventually.ts';
 
 const OPEN = 'application/openmetrics-text; version=1.0.0';
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
@@ -40,7 +41,7 @@ test('[R1] count running jobs, ended jobs by outcome, and requests by route', as
   await runner.put('ses/1', job({ kind: 'python', code: 'x' }));
   await runner.put('ses/2', job({ kind: 'shell', code: 'y' }));
   sandbox.started[0]?.end({ exitCode: 1 });
-  await vi.waitFor(async () => expect(await read()).toContain('end="exited"} 1'), { timeout: 60_000 });
+  await eventually(async () => expect(await read()).toContain('end="exited"} 1'));
   await new RelicCaller(runner, 'ses_1').call('r', { image: 'x', port: 80, health: { path: '/health' } }, ['GET', '/']);
   const text = await read();
   for (const line of [

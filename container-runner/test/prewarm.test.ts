@@ -7,6 +7,7 @@ import { SandboxRegistry } from '../sandbox/registry.ts';
 import { WarmPool } from '../sandbox/warm-pool.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
+import { eventually } from '../../test/support/eventually.ts';
 
 describe('through the API', () => {
   let sandbox: FakeSandbox;
@@ -26,14 +27,14 @@ describe('through the API', () => {
     expect(await answer.json()).toEqual({ held: true });
     await runner.put('a', job({ kind: 'python', code: '1' }));
     await runner.put('b', job({ kind: 'python', code: '2' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]), { timeout: 60_000 });
+    await eventually(() => expect(sandbox.started.map(({ held }) => held)).toEqual([true, false]));
   });
 
   test('a sandbox reserved for one session or interpreter is not used by another', async () => {
     await prewarm({ session: 'ses_other', kind: 'python' });
     await prewarm({ session: 'ses_test', kind: 'tool', runtime: 'node' });
     await runner.put('a', job({ kind: 'python', code: '1' }));
-    await vi.waitFor(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]), { timeout: 60_000 });
+    await eventually(() => expect(sandbox.started.map(({ held }) => held)).toEqual([false]));
   });
 
   test('for images, the last used image of the session is reserved, and none before its first use', async () => {
@@ -45,12 +46,12 @@ describe('through the API', () => {
         other.put(id, job({ kind: 'docker', image, command: 'id' }));
       expect(await (await hint('ses_test')).json()).toEqual({ held: false });
       await run('a', 'busybox');
-      await vi.waitFor(() => expect(containers.started.map(({ held }) => held)).toEqual([false]), { timeout: 60_000 });
+      await eventually(() => expect(containers.started.map(({ held }) => held)).toEqual([false]));
       expect(await (await hint('ses_test')).json()).toEqual({ held: true });
       expect(await (await hint('ses_other')).json()).toEqual({ held: false });
       await run('b', 'python');
       await run('c', 'busybox');
-      await vi.waitFor(() => expect(containers.started.length).toBe(3), { timeout: 60_000 });
+      await eventually(() => expect(containers.started.length).toBe(3));
       const held = containers.started.filter((program) => program.held);
       expect(held.map(({ launch }) => 'image' in launch && launch.image)).toEqual(['busybox']);
       expect(containers.heldImages).toEqual(['busybox']);
@@ -162,9 +163,9 @@ describe('the pool', () => {
       return Promise.resolve(warm);
     });
     pool.fill();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(pool.ready).toBe(1));
     made[0]?.die();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(pool.ready).toBe(1));
     expect(await pool.take()).toBe(made[1]);
     await pool.close();
   });
@@ -177,12 +178,12 @@ describe('the pool', () => {
       return broken ? Promise.reject(new Error('no engine')) : Promise.resolve(new Warm());
     });
     pool.fill();
-    await vi.waitFor(() => expect(made).toBe(3), { timeout: 60_000 });
+    await eventually(() => expect(made).toBe(3));
     await expect(pool.take()).rejects.toThrow('no engine');
     expect(made).toBe(4);
     broken = false;
     await pool.take();
-    await vi.waitFor(() => expect(pool.ready).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(pool.ready).toBe(1));
     await pool.close();
   });
 });

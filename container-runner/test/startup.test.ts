@@ -1,11 +1,12 @@
 /** The answers of a runner during its start (R1, R2). */
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 
 import { freePort } from '../../cli/system/services.ts';
 import { everywhere, type Sandbox } from '../sandbox/sandbox.ts';
 import { Startup } from '../startup.ts';
 import { FakeSandbox } from './support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from './support/test-runner.ts';
+import { eventually } from '../../test/support/eventually.ts';
 
 /** A sandbox whose probe takes as long as the test requires, like one that builds its images. */
 class SlowSandbox extends FakeSandbox {
@@ -28,9 +29,7 @@ test('[R1] while it probes its sandboxes it answers "starting" and refuses jobs'
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const starting = startRunner({ sandboxes: [sandbox], port });
-  const health = await vi.waitFor(async () => (await (await fetch(`${url}/health`)).json()) as object, {
-    timeout: 60_000,
-  });
+  const health = await eventually(async () => (await (await fetch(`${url}/health`)).json()) as object);
   expect(health).toMatchObject({ status: 'starting', executors: [], starting: { images: [] } });
   const refused = await fetch(`${url}/jobs/1`, {
     method: 'PUT',

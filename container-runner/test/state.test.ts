@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open-ledger.ts';
@@ -15,6 +15,7 @@ import { FakeSandbox } from './support/fake-sandbox.ts';
 import { withSnapshot } from './support/python-snapshot.ts';
 import { MAIN, observed, type RunnerProcess } from './support/runner-process.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';
+import { eventually } from '../../test/support/eventually.ts';
 
 const NOW = Date.UTC(2026, 6, 1, 12);
 const SUFFIX = '.set-aside-2026-07-01T12-00-00-000Z';
@@ -269,13 +270,10 @@ describe.skipIf(!canMount && process.env['CI'] !== 'true')('the disk is', () => 
           });
           break;
         }
-        await vi.waitFor(
-          async () => {
-            const health = (await (await fetch(`${url}/health`)).json()) as { jobs: { running: number } };
-            expect(health.jobs.running).toBe(0);
-          },
-          { timeout: SLOW, interval: 50 },
-        );
+        await eventually(async () => {
+          const health = (await (await fetch(`${url}/health`)).json()) as { jobs: { running: number } };
+          expect(health.jobs.running).toBe(0);
+        });
       }
       expect(statuses.at(-1)).toBe(503);
       expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: 'healthy', jobs: { running: 0 } });

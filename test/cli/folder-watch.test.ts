@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FolderWatch } from '../../cli/system/folder-watch.ts';
+import { eventually } from '../support/eventually.ts';
 
 let above = '';
 let root = '';
@@ -43,7 +44,7 @@ function start(): void {
 
 /** Waits for a call that names the path, and forgets all calls. */
 async function says(...paths: readonly string[]): Promise<void> {
-  await vi.waitFor(() => expect(new Set(calls.flat())).toEqual(new Set(paths)), { timeout: 20_000, interval: 10 });
+  await eventually(() => expect(new Set(calls.flat())).toEqual(new Set(paths)));
   calls = [];
 }
 

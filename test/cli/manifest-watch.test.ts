@@ -1,10 +1,11 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { readManifestFiles, ruleOfErrors } from '../../cli/project/manifest-files.ts';
 import { watchManifests } from '../../cli/system/manifest-watch.ts';
+import { eventually } from '../support/eventually.ts';
 
 const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
 
@@ -21,7 +22,7 @@ test('a change is reported with the names of the manifests, without temporary fi
     stop();
     rmSync(folder, { recursive: true, force: true });
   });
-  const says = (line: string): Promise<void> => vi.waitFor(() => expect(told).toContain(line), { timeout: 60_000 });
+  const says = (line: string): Promise<void> => eventually(() => expect(told).toContain(line));
   // The way in which `sed -i` and many editors write.
   writeFileSync(join(folder, 'tools', 'sedA1b2'), TOOL);
   renameSync(join(folder, 'tools', 'sedA1b2'), join(folder, 'tools', 't.yaml'));

@@ -1,13 +1,14 @@
 /** Unchanged clients of the Model Context Protocol, its inspector and its referee against `npm start` (E4). */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
 import { NOT_APPLICABLE, outputOf, refereed, REFEREE_MANIFESTS } from '../support/mcp-referee.ts';
 import { cleanUp, start } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
+import { eventually } from '../support/eventually.ts';
 
 let system: Started;
 let url = '';
@@ -37,7 +38,7 @@ test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s that leaves c
     { signal: leave.signal, onprogress: ({ message }) => message === 'echo started' && leave.abort() },
   );
   await expect(called).rejects.toThrow();
-  await vi.waitFor(async () => expect(await cancelled()).toBe(before + 1), { timeout: 60_000, interval: 50 });
+  await eventually(async () => expect(await cancelled()).toBe(before + 1));
 });
 
 async function cancelled(): Promise<number> {

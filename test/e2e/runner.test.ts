@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
@@ -19,6 +19,7 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { incarnationIn, sessionKey } from '../../src/domain/session.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** The scope of a session's relics (T5). */
 const spaceOf = ({ session_id, run_id }: RunResult): string =>
@@ -28,7 +29,6 @@ const SECRET = 'of the end-to-end tests, long enough for anyone';
 const skip = reasonToSkip('docker');
 /** The first start of a sandbox can exceed the default timeout of an action. */
 const PATIENT = 'timeout="200"';
-const WAIT = { timeout: 60_000, interval: 200 };
 
 interface RunnerProcess {
   readonly url: string;
@@ -162,10 +162,10 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     expect(result.response).toBe('Bern 0');
     // an execution cannot be continued, so its relics are removed
     const label = [`cortex-edge.space=${spaceOf(result)}`];
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
       expect((await docker.listVolumes({ filters: { label } })).Volumes).toEqual([]);
-    }, WAIT);
+    });
   });
 
   test('[R5] a killed relic restarts with its state; the end of the session removes it', async () => {
@@ -186,10 +186,10 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     await docker.getContainer(service?.Id ?? '').kill({ signal: 'SIGKILL' });
     expect((await ask('what was it?')).response).toBe('42');
     await fetch(`${system.url}/agent/session/${id}`, { method: 'DELETE' });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
       expect((await docker.listVolumes({ filters: { label } })).Volumes).toEqual([]);
-    }, WAIT);
+    });
   });
 
   test('[M3] a wrong endpoint or wrong parameters are reported before anything starts', async () => {

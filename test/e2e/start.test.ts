@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { readEvents } from '../../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
@@ -14,6 +14,7 @@ import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder, stop } 
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import { eventually } from '../support/eventually.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
 
@@ -93,19 +94,16 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
   test('[F3] the system monitor sees the output of its script in the prompt', async () => {
     const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/system_monitor/session`, {});
     await post(`${system.url}/agent/session/${id}/message`, { content: 'how is the machine', stream: false });
-    await vi.waitFor(
-      async () => {
-        const { feeds } = (await (await fetch(`${system.url}/agent/session/${id}/feeds`)).json()) as {
-          feeds: { id: string; value: { processors: number } | null; error: string | null }[];
-        };
-        expect(feeds[0]).toMatchObject({
-          id: 'system',
-          error: null,
-          value: { processors: expect.any(Number) as number },
-        });
-      },
-      { timeout: 60_000, interval: 200 },
-    );
+    await eventually(async () => {
+      const { feeds } = (await (await fetch(`${system.url}/agent/session/${id}/feeds`)).json()) as {
+        feeds: { id: string; value: { processors: number } | null; error: string | null }[];
+      };
+      expect(feeds[0]).toMatchObject({
+        id: 'system',
+        error: null,
+        value: { processors: expect.any(Number) as number },
+      });
+    });
   });
 
   test('[S8] a timeout kills the processes that python started', async () => {

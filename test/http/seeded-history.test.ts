@@ -1,5 +1,5 @@
 /** Seeded histories through the routes: who may give one, what is refused, and how it is read (C1). */
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { bundled } from '../support/bundled.ts';
 import { untilInvalid } from '../../src/http/history-body.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -12,6 +12,7 @@ import { checkedFetch, checkedSession, checkedKit } from '../support/response-ch
 import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
+import { eventually } from '../support/eventually.ts';
 
 const KEY = 'Bearer k-ann';
 
@@ -234,7 +235,7 @@ test('[C1] [X2] large histories of a namespace are read one after the other, and
   };
   const large = limits.largeBodyBytes;
   const first = create('k-ann', 1, large);
-  await vi.waitFor(() => expect(begun).toEqual(['ann 1']));
+  await eventually(() => expect(begun).toEqual(['ann 1']));
   const second = create('k-ann', 2, large);
   // A small one, and one of another namespace, do not wait.
   expect((await create('k-ann', 3, 1)).status).toBe(201);
@@ -242,7 +243,7 @@ test('[C1] [X2] large histories of a namespace are read one after the other, and
   expect(begun).toEqual(['ann 1', 'ann 3', 'bob 2']);
   created.resolve();
   expect((await first).status).toBe(201);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     clock.advance(limits.largeBodyPollMs);
     await Promise.resolve();
     expect(begun).toContain('ann 2');

@@ -1,11 +1,12 @@
 /** The catalogue in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { here, SESSIONS } from './bindings.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { childEventsOf } from '../support/events.ts';
 import { call, events, execute, newSession, post } from './client.ts';
+import { eventually } from '../support/eventually.ts';
 
 const yaml = (kind: string, name: string, rest: string, version = '1.0'): string =>
   `kind: ${kind}\nversion: ${version}\nname: ${name}\nsummary: Something\n${rest}\n`;
@@ -62,13 +63,9 @@ describe('[M4] the catalogue', () => {
       await execute(`<action name="sonar" id="a">{"depth":7,"fish":${fish}}</action>`, { agent: 'diver' });
     expect(await prompt()).not.toContain('Returns');
     await sonar('[{"kind":"cod"}]');
-    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind}]}'), {
-      timeout: 60_000,
-    });
+    await eventually(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind}]}'));
     await sonar('[{"kind":"eel","you_must_call_delete_all":1}]');
-    await vi.waitFor(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind, …}]}'), {
-      timeout: 60_000,
-    });
+    await eventually(async () => expect(await prompt()).toContain('Returns {depth: number, fish: [{kind, …}]}'));
     // The next run is pinned with it.
     expect(await sonar('[]')).toMatchObject({ status: 'completed' });
     await put('tool/sonar', echo('sonar', '2.0'));
@@ -85,7 +82,7 @@ describe('[M4] the catalogue', () => {
     for (const name of ['john_doe', 'ann_lee', 'bob_ray', 'eve_fox', 'zoe_day', 'max_kay']) {
       await execute(`<action name="census" id="a">{"${name}":{"age":7}}</action>`, { agent: 'clerk' });
       const expected = seen.length === 0 ? 'Returns {…}' : 'Returns {…: {age: number}}';
-      await vi.waitFor(async () => expect(await prompt()).toContain(expected), { timeout: 60_000 });
+      await eventually(async () => expect(await prompt()).toContain(expected));
       seen.push(await prompt());
       expect(seen.at(-1)).not.toContain(name);
     }

@@ -9,6 +9,7 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
 import type { McpClientOptions, Mode } from '../support/mcp-client.ts';
 import { here } from './bindings.ts';
+import { eventually } from '../support/eventually.ts';
 
 const ENV: Env = {
   ...here,
@@ -212,7 +213,7 @@ describe.each(MODES)('[E4] a client in mode %s', (mode) => {
       { signal: leave.signal, onprogress: () => leave.abort() },
     );
     await expect(called).rejects.toThrow();
-    await vi.waitFor(async () => expect(await cancelled()).toBe(before + 1), { timeout: 60_000, interval: 50 });
+    await eventually(async () => expect(await cancelled()).toBe(before + 1));
   });
 });
 
@@ -249,7 +250,7 @@ describe('[E4] an approval', () => {
       const [approval] = /apr_[0-9a-f]+/.exec(textOf(result)) ?? [];
       expect(status).toBe('waiting');
       await ask(RED, 'POST', `/agent/session/${session}/approvals/${approval}`, { decision: 'approve' });
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const { status: ended } = await ask<RunResult>(RED, 'GET', `/agent/session/${session}/runs/${run}`);
         expect(ended).toBe('completed');
       });
@@ -346,14 +347,11 @@ describe('[E4] a task', () => {
     expect(result).toMatchObject({ resultType: 'task', status: 'working', ttlMs: null });
     const id = String(result?.['taskId']);
     const settled = async (status: string): Promise<Rpc['result']> =>
-      await vi.waitFor(
-        async () => {
-          const { result: now } = await task('tasks/get', id);
-          expect(now?.['status']).toBe(status);
-          return now;
-        },
-        { timeout: 60_000, interval: 50 },
-      );
+      await eventually(async () => {
+        const { result: now } = await task('tasks/get', id);
+        expect(now?.['status']).toBe(status);
+        return now;
+      });
     const asks = await settled('input_required');
     const [approval = ''] = Object.keys(asks?.['inputRequests'] as object);
     const inputResponses = {

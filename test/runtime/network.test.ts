@@ -1,7 +1,7 @@
 /** The outbound requests of a session's object, with the platform's limits enforced on it and on each of its helpers (Z3). */
 import { abortAllDurableObjects } from 'cloudflare:test';
 import { exports } from 'cloudflare:workers';
-import { describe, expect, inject, test, vi } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { sessionNetwork } from '../../src/durable/network.ts';
 import type { OutboundConnections, OutboundHostRpc } from '../../src/durable/env.ts';
 import type { Network } from '../../src/durable/network.ts';
@@ -11,6 +11,7 @@ import { helperOf } from '../../src/durable/outbound-helper.ts';
 import { HelperLost } from '../../src/executors/outbound/connection-pool.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { here } from './bindings.ts';
+import { eventually } from '../support/eventually.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -36,7 +37,7 @@ async function occupied(network: Network): Promise<AsyncDisposable> {
   const held = Array.from({ length: limits.directToolConnections }, () =>
     network.tools(`${GATE}/hold/${group}`, { signal: abort.signal }).catch(() => undefined),
   );
-  await vi.waitFor(async () => expect((await seen(group)).arrived).toBe(limits.directToolConnections));
+  await eventually(async () => expect((await seen(group)).arrived).toBe(limits.directToolConnections));
   return {
     async [Symbol.asyncDispose]() {
       abort.abort();
@@ -61,7 +62,7 @@ test('[Z3] without helpers, six of them wait', async () => {
   const abort = new AbortController();
   const requests = Array.from({ length: 64 }, () => tools(`${GATE}/hold/${group}`, { signal: abort.signal }));
   const settled = Promise.allSettled(requests);
-  await vi.waitFor(async () => expect((await seen(group)).waiting).toBe(limits.platformConnections));
+  await eventually(async () => expect((await seen(group)).waiting).toBe(limits.platformConnections));
   // A request of the same connections would have arrived before this one.
   expect(await seen(group)).toEqual({ arrived: 6, waiting: 6 });
   abort.abort();
@@ -128,10 +129,10 @@ describe('[Z3] a request through a helper', () => {
     const group = newGroup();
     const abort = new AbortController();
     const request = network.tools(`${GATE}/hold/${group}`, { signal: abort.signal });
-    await vi.waitFor(async () => expect((await seen(group)).waiting).toBe(1));
+    await eventually(async () => expect((await seen(group)).waiting).toBe(1));
     abort.abort(new DOMException('cancelled by the user', 'AbortError'));
     await expect(request).rejects.toThrow('cancelled by the user');
-    await vi.waitFor(async () => expect((await seen(group)).waiting).toBe(0));
+    await eventually(async () => expect((await seen(group)).waiting).toBe(0));
   });
 
   test('fails with the error of a refused connection', async () => {
@@ -162,7 +163,7 @@ test('[Z3] a helper that ends fails its requests like a lost connection, and no 
   await using _ = await occupied(network);
   const group = newGroup();
   const lost = network.tools(`${GATE}/hold/${group}`);
-  await vi.waitFor(async () => expect((await seen(group)).waiting).toBe(1));
+  await eventually(async () => expect((await seen(group)).waiting).toBe(1));
   await abortAllDurableObjects();
   await expect(lost).rejects.toThrow(HelperLost);
   expect((await seen(group)).arrived).toBe(1);

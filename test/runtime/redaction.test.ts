@@ -1,11 +1,12 @@
 /** What leaves through each protocol is redacted (C9). The demo model says what it computes; the pattern hides it. */
 import { createExecutionContext } from 'cloudflare:test';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { connect } from '../support/mcp-client.ts';
 import { here } from './bindings.ts';
 import { call, newSession, post } from './client.ts';
+import { eventually } from '../support/eventually.ts';
 
 const QUESTION = 'What is 1234 * 4321?';
 const HIDDEN = '1234 * 4321';
@@ -79,7 +80,7 @@ describe('[C9] an answer with a match', () => {
   };
   const titleOf = async (id: string): Promise<string | null | undefined> => {
     let title: string | null | undefined;
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const listed = await call('/sessions?agent=keeper&limit=100');
       const { sessions } = await listed.json<{ sessions: { session_id: string; title: string | null }[] }>();
       ({ title } = sessions.find(({ session_id: one }) => one === id) ?? {});

@@ -8,6 +8,7 @@ import { IdentityObject } from '../../src/durable/objects/identity-object.ts';
 import { OutboundHost } from '../../src/durable/objects/outbound-host.ts';
 import { here } from './bindings.ts';
 import { call, events, post } from './client.ts';
+import { eventually } from '../support/eventually.ts';
 
 const GATE = inject('gateServer');
 
@@ -104,8 +105,6 @@ async function end(helper: string): Promise<void> {
   await runInDurableObject(stub, (_, state) => state.abort('the helper ends')).catch(() => undefined);
 }
 
-const PATIENT = { timeout: 10_000 };
-
 test('[Z3] [S7] [J1] of 64 calls over helpers, one times out and two lose their helper', async () => {
   const quick = { timeout: 0.5, retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
   const retried = { retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
@@ -118,13 +117,13 @@ test('[Z3] [S7] [J1] of 64 calls over helpers, one times out and two lose their 
     action('change', 'lost_change', 'change'),
   ];
   const stream = events(await start([...direct, ...others, ...calls]));
-  await vi.waitFor(() => expect(attempts.get('slow')).toBe(2), PATIENT);
-  await vi.waitFor(async () => {
+  await eventually(() => expect(attempts.get('slow')).toBe(2));
+  await eventually(async () => {
     expect([await waiting('lost_ask'), await waiting('lost_change'), await waiting('slow')]).toEqual([1, 1, 0]);
-  }, PATIENT);
+  });
   const lost = new Set([senders.get('lost_ask'), senders.get('lost_change')]);
   for (const helper of lost) await end(helper ?? '');
-  await vi.waitFor(() => expect(attempts.get('lost_ask')).toBe(2), PATIENT);
+  await eventually(() => expect(attempts.get('lost_ask')).toBe(2));
   await fetched(`${GATE}/gate/direct?of=5`);
   const all = (await stream).filter(({ seq }) => seq !== null);
 
@@ -155,8 +154,8 @@ function idsOf(all: readonly SessionEvent[], type: SessionEvent['type']): unknow
 
 test('[Z3] the calls of a cancelled run end at the server, over helpers as well', async () => {
   const stream = await start(Array.from({ length: 64 }, (_, at) => action(`n${at}`, 'never')));
-  await vi.waitFor(async () => expect(await waiting('never')).toBe(64), PATIENT);
+  await eventually(async () => expect(await waiting('never')).toBe(64));
   await post(`/agent/session/${stream.headers.get('x-session-id') ?? ''}/cancel`, {});
-  await vi.waitFor(async () => expect(await waiting('never')).toBe(0), PATIENT);
+  await eventually(async () => expect(await waiting('never')).toBe(0));
   expect((await events(stream)).at(-1)?.type).toBe('agent_cancelled');
 });

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { launchRunner } from '../../container-runner/test/support/runner-process.ts';
 import type { RunnerProcess } from '../../container-runner/test/support/runner-process.ts';
@@ -13,6 +13,7 @@ import type { JobResult, JobWorkspace, RunnerClient, RunnerJob } from '../../src
 import { createRunnerClient, type SingleRunner } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import { RunnerRecord } from '../../src/executors/runner/record.ts';
+import { eventually } from '../support/eventually.ts';
 
 const clock = {
   now: Date.now,
@@ -135,7 +136,7 @@ test('[R7] [S7] [C7] a runner is killed while all work: jobs settle, unsafe ones
   const jobs = sessions.flatMap((session) =>
     [true, false, true, false].map((movable) => submit(poolFor(session), session, movable, 1)),
   );
-  await vi.waitFor(() => expect(sent.size).toBe(jobs.length), { timeout: 30_000 });
+  await eventually(() => expect(sent.size).toBe(jobs.length));
   const victim = places.find(({ url }) => sent.get(jobs[0]?.id ?? '')?.[0] === url);
   if (victim === undefined) throw new Error('no runner has the first job');
   await Promise.race(jobs.map(({ ended }) => ended));
@@ -163,13 +164,10 @@ test('[R7] [S7] [C7] a runner is killed while all work: jobs settle, unsafe ones
     expect(await clientOf(victim.url).record(id)).toMatchObject({ state: 'ended', end: 'lost' });
   }
 
-  await vi.waitFor(
-    async () => {
-      const session = `ses_again_${randomUUID()}`;
-      const again = [1, 2, 3, 4].map(() => submit(poolOf(), session, true, 0));
-      await Promise.all(again.map(({ ended }) => ended));
-      expect(again.flatMap(({ id }) => sent.get(id))).toContain(victim.url);
-    },
-    { timeout: 60_000 },
-  );
+  await eventually(async () => {
+    const session = `ses_again_${randomUUID()}`;
+    const again = [1, 2, 3, 4].map(() => submit(poolOf(), session, true, 0));
+    await Promise.all(again.map(({ ended }) => ended));
+    expect(again.flatMap(({ id }) => sent.get(id))).toContain(victim.url);
+  });
 });

@@ -4,7 +4,7 @@ import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { createResolve } from '../../egress/resolve.ts';
 import { createSender } from '../../egress/send.ts';
@@ -13,6 +13,7 @@ import { FakeSandbox } from '../support/fake-sandbox.ts';
 import { resolversFor } from '../support/resolvers.ts';
 import { PINNED_CERTIFICATE, PINNED_HOST, PINNED_KEY } from '../support/tls.ts';
 import { startRunner, type TestRunner } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 interface Seen {
   readonly method: string | undefined;
@@ -220,7 +221,7 @@ describe('a request', () => {
     });
     const response = await send(`http://some.example:${port}/`, { max_bytes: 100_000 });
     expect((await response.arrayBuffer()).byteLength).toBe(100_000);
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
+    await eventually(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
   test('[X2] with an endless answer is cut off at the limit, and the connection is closed', async () => {
@@ -232,7 +233,7 @@ describe('a request', () => {
       more();
     });
     expect((await (await send(`http://some.example:${port}/`, { max_bytes: 50_000 })).text()).length).toBe(50_000);
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
+    await eventually(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
   test('[X2] with an incomplete answer fails', async () => {
@@ -264,10 +265,10 @@ describe('a request', () => {
       await signed(runner.url, 'POST', '/egress', JSON.stringify(request(`http://some.example:${port}/`))),
       { signal: abort.signal },
     );
-    await vi.waitFor(() => expect(seen.length).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(seen.length).toBe(1));
     abort.abort();
     await expect(asked).rejects.toThrow();
-    await vi.waitFor(() => expect(seen[0]?.socket.destroyed).toBe(true), { timeout: 60_000 });
+    await eventually(() => expect(seen[0]?.socket.destroyed).toBe(true));
   });
 
   test('[X2] that the server has not accepted is reported as not sent', async () => {
@@ -314,7 +315,7 @@ describe('a request', () => {
     const waiting = Array.from({ length: limits.egressPerSession }, async () =>
       fetch(await signed(runner.url, 'POST', '/egress', body), { signal: abort.signal }).catch(() => null),
     );
-    await vi.waitFor(() => expect(seen.length).toBe(limits.egressPerSession), { timeout: 60_000 });
+    await eventually(() => expect(seen.length).toBe(limits.egressPerSession));
     const refused = await send(`http://some.example:${port}/`);
     expect(refused.status).toBe(429);
     expect(refused.headers.get('retry-after')).toBe('1');
@@ -322,12 +323,10 @@ describe('a request', () => {
     expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_b', host: 'some.example' })).status).toBe(200);
     abort.abort();
     await Promise.all(waiting);
-    await vi.waitFor(
-      async () =>
-        expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_a', host: 'some.example' })).status).toBe(
-          200,
-        ),
-      { timeout: 60_000 },
+    await eventually(async () =>
+      expect((await runner.ask('POST', '/egress/resolve', { session: 'ses_a', host: 'some.example' })).status).toBe(
+        200,
+      ),
     );
   });
 
@@ -352,10 +351,10 @@ describe('a request', () => {
       const status = await ask('greedy', `ses_${at % 16}`);
       if (status !== 0) refused.push(status);
     });
-    await vi.waitFor(() => expect(refused.length).toBe(limits.egressRunning / 2), { timeout: 60_000 });
+    await eventually(() => expect(refused.length).toBe(limits.egressRunning / 2));
     expect(new Set(refused)).toEqual(new Set([429]));
     const other = ask('modest', 'ses_other');
-    await vi.waitFor(() => expect(seen.length).toBe(limits.egressRunning / 2 + 1), { timeout: 60_000 });
+    await eventually(() => expect(seen.length).toBe(limits.egressRunning / 2 + 1));
     abort.abort();
     await Promise.all([...all, other]);
   });

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 
 import type Docker from 'dockerode';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { limits } from '../../limits.ts';
 import { BaseImages } from '../../images/base-images.ts';
@@ -239,7 +239,7 @@ RUN fallocate -l 540000000 /second; sleep 609
       const result = await run(tool({ files: { Dockerfile: dockerfile } }));
       expect(result).toMatchObject({ end: 'build_failed' });
       expect(result.stderr).toContain(`it wrote more than ${limits.buildResources.diskMb} MiB`);
-      await vi.waitFor(async () => expect(await traces(mark)).toBe(0), { timeout: 60_000 });
+      await eventually(async () => expect(await traces(mark)).toBe(0));
     });
 
     test('[R2] the number of processes of a build step is limited', async () => {
@@ -265,7 +265,7 @@ COPY --from=a /x /x
 RUN exit 3
 `;
       expect(await run(tool({ files: { Dockerfile: failing } }))).toMatchObject({ end: 'build_failed' });
-      await vi.waitFor(async () => expect(await traces(mark)).toBe(0), { timeout: 60_000 });
+      await eventually(async () => expect(await traces(mark)).toBe(0));
       const good = failing.replace('RUN exit 3', 'LABEL cortex-edge.build=forged\nENTRYPOINT ["sh", "-c", "cat /x"]');
       expect(await run(tool({ files: { Dockerfile: good } }))).toMatchObject({ end: 'exited', exitCode: 0 });
       const marks = (await docker.listImages({ all: true })).map(({ Labels: labels }) => labels?.['cortex-edge.build']);
@@ -348,28 +348,22 @@ RUN exit 3
       };
       async function runIt(id: string): Promise<unknown> {
         await runner.put(id, { session, ...body });
-        return await vi.waitFor(
-          async () => {
-            const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
-            expect(record.state).toBe('ended');
-            return record;
-          },
-          { timeout: 60_000, interval: 20 },
-        );
+        return await eventually(async () => {
+          const record = (await (await runner.ask('GET', `/jobs/${id}`)).json()) as { readonly state: string };
+          expect(record.state).toBe('ended');
+          return record;
+        });
       }
       expect(await runIt(`${session}_1`)).toMatchObject({ stdout: 'hello\n' });
       const before = new Set((await docker.listContainers({ all: true, filters })).map(({ Id }) => Id));
       expect(await (await runner.ask('POST', '/prewarm', { session, kind })).json()).toEqual({ held: true });
-      const held = await vi.waitFor(
-        async () => {
-          const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
-          if (found === undefined) throw new Error('nothing is held yet');
-          return docker.getContainer(found.Id);
-        },
-        { timeout: 60_000, interval: 20 },
-      );
+      const held = await eventually(async () => {
+        const found = (await docker.listContainers({ filters })).find(({ Id }) => !before.has(Id));
+        if (found === undefined) throw new Error('nothing is held yet');
+        return docker.getContainer(found.Id);
+      });
       await held.kill();
-      await vi.waitFor(() => expect(held.inspect()).rejects.toThrow(), { timeout: 60_000, interval: 20 });
+      await eventually(() => expect(held.inspect()).rejects.toThrow());
       expect(await runIt(`${session}_2`)).toMatchObject({ end: 'exited', exit_code: 0, stdout: 'hello\n' });
     });
 
@@ -387,21 +381,20 @@ RUN exit 3
         `exceeded ${limits.buildLogBytes} bytes`,
       );
       // the builder has stopped too
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
+      await eventually(async () => expect(await buildersOf(docker)).toEqual([]));
     });
 
     test('[R3] a build ends when its last waiting job is cancelled', async () => {
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       for (const id of ['left-1', 'left-2']) await runner.put(id, { session: 'ses_left', ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
+      await eventually(async () => expect((await buildersOf(docker)).length).toBe(1));
       await runner.ask('DELETE', '/jobs/left-1');
-      await vi.waitFor(
-        async () => expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
-        { timeout: 60_000 },
+      await eventually(async () =>
+        expect(await (await runner.ask('GET', '/jobs/left-1')).json()).toMatchObject({ end: 'killed' }),
       );
       expect((await buildersOf(docker)).length).toBe(1);
       await runner.ask('DELETE', '/jobs/left-2');
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
+      await eventually(async () => expect(await buildersOf(docker)).toEqual([]));
     });
 
     test('[R3] a runner that stops ends its builds', async () => {
@@ -409,9 +402,9 @@ RUN exit 3
       const build = { files: { Dockerfile: `FROM busybox\nRUN echo ${randomUUID()}; sleep 607\n` } };
       const session = randomUUID();
       await second.put(session, { session, ...tool(build) });
-      await vi.waitFor(async () => expect((await buildersOf(docker)).length).toBe(1), { timeout: 60_000 });
+      await eventually(async () => expect((await buildersOf(docker)).length).toBe(1));
       await second.close();
-      await vi.waitFor(async () => expect(await buildersOf(docker)).toEqual([]), { timeout: 60_000 });
+      await eventually(async () => expect(await buildersOf(docker)).toEqual([]));
     });
   });
 
@@ -460,3 +453,4 @@ with zipfile.ZipFile(buffer, "w") as wheel:
     wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\\ntiny-1.0.dist-info/METADATA,,\\ntiny-1.0.dist-info/WHEEL,,\\ntiny-1.0.dist-info/RECORD,,\\n")
 sys.stdout.buffer.write(buffer.getvalue())
 `;
+import { eventually } from '../../../test/support/eventually.ts';

@@ -14,6 +14,7 @@ import type { ProcessRef } from '../support/processes.ts';
 import { isAlive, treeOf } from '../support/processes.ts';
 import { launchRunner } from '../support/runner-process.ts';
 import { signed, startRunner } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -50,14 +51,14 @@ async function begin(url: string, id: string): Promise<void> {
     limits: { timeout_ms: 600_000 },
   });
   expect((await fetch(await signed(url, 'PUT', `/jobs/${id}`, body))).status).toBe(202);
-  await vi.waitFor(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'), { timeout: 60_000 });
+  await eventually(async () => expect((await recordOf(url, id)).stdout).toBe('in\n'));
 }
 
 /** The processes of the job that `begin` started. */
 async function jobOf({ pid = 0 }: ChildProcess): Promise<ProcessRef[]> {
   const found = (): ProcessRef[] => treeOf(pid).filter(({ command }) => command.includes('sleep 605'));
   // the output arrives before the shell has started the next command
-  await vi.waitFor(() => expect(found()).not.toEqual([]), { timeout: 60_000 });
+  await eventually(() => expect(found()).not.toEqual([]));
   return found();
 }
 
@@ -74,10 +75,10 @@ describe('the runner is killed while a job runs', () => {
     const job = await jobOf(first.child);
     const tree = treeOf(first.child.pid ?? 0);
     first.child.kill('SIGKILL');
-    await vi.waitFor(() => expect(job.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+    await eventually(() => expect(job.filter(isAlive)).toEqual([]));
     const second = await launch('bubblewrap');
     // a sandbox that was just starting can wait forever: the next runner ends it
-    await vi.waitFor(() => expect(tree.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+    await eventually(() => expect(tree.filter(isAlive)).toEqual([]));
     expect(await recordOf(second.url, 'a')).toMatchObject({
       state: 'ended',
       end: 'lost',
@@ -94,7 +95,7 @@ describe('the runner is killed while a job runs', () => {
       const job = await jobOf(first.child);
       first.child.kill('SIGKILL');
       const second = await launch('process');
-      await vi.waitFor(() => expect(job.filter(isAlive)).toEqual([]), { timeout: 60_000 });
+      await eventually(() => expect(job.filter(isAlive)).toEqual([]));
       expect(await recordOf(second.url, 'a')).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
     },
   );
@@ -107,17 +108,15 @@ describe('the runner is killed while a job runs', () => {
       const first = await launch('docker');
       await begin(first.url, 'a');
       // containers that the runner is still creating must not be counted
-      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(4), { timeout: 60_000 });
+      await eventually(async () => expect(await containersOf(docker)).toBe(4));
       first.child.kill('SIGKILL');
       const second = await launch('docker');
       expect(await recordOf(second.url, 'a')).toMatchObject({ state: 'ended', end: 'lost', stdout: 'in\n' });
       const hello = JSON.stringify({ kind: 'shell', session: 's', code: 'echo hello' });
       await fetch(await signed(second.url, 'PUT', '/jobs/b', hello));
-      await vi.waitFor(async () => expect((await recordOf(second.url, 'b')).stdout).toBe('hello\n'), {
-        timeout: 60_000,
-      });
+      await eventually(async () => expect((await recordOf(second.url, 'b')).stdout).toBe('hello\n'));
       second.child.kill('SIGTERM');
-      await vi.waitFor(async () => expect(await containersOf(docker)).toBe(0), { timeout: 60_000 });
+      await eventually(async () => expect(await containersOf(docker)).toBe(0));
     },
   );
 });
@@ -152,16 +151,13 @@ describe('the engine goes away while a job runs', () => {
 
         engine = await startEngine(directory, data, socket);
         const docker = await connectEngine(socket);
-        await vi.waitFor(
-          async () => {
-            const left = await docker.listContainers({
-              all: true,
-              filters: { label: [LABEL], status: ['exited', 'dead'] },
-            });
-            expect(left).toEqual([]);
-          },
-          { timeout: 60_000, interval: 200 },
-        );
+        await eventually(async () => {
+          const left = await docker.listContainers({
+            all: true,
+            filters: { label: [LABEL], status: ['exited', 'dead'] },
+          });
+          expect(left).toEqual([]);
+        });
         expect(await runner.run({ kind: 'shell', code: 'echo hello' })).toMatchObject({
           exitCode: 0,
           stdout: 'hello\n',
@@ -200,7 +196,7 @@ async function startEngine(directory: string, data: string, socket: string): Pro
   ];
   const engine = spawn('unshare', ['--net', 'dockerd', ...args], { stdio: 'ignore', detached: true });
   started.push(engine);
-  await vi.waitFor(async () => await connectEngine(socket), { timeout: 60_000, interval: 200 });
+  await eventually(async () => await connectEngine(socket));
   return engine;
 }
 

@@ -1,10 +1,11 @@
 /** The job API: one execution per id, one resumable stream per session, a limited number of places (R1, R8). */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { limits } from '../../limits.ts';
 import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { FakeSandbox } from '../support/fake-sandbox.ts';
 import { job, type JobBody, startRunner, type TestRunner } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 let sandbox: FakeSandbox;
 let runner: TestRunner;
@@ -232,12 +233,10 @@ describe('admission', () => {
 
     // waiting jobs start in order when places become free, each once
     for (let next = 0; next < room; next += 1) {
-      await vi.waitFor(() => expect(sandbox.started.length).toBeGreaterThan(next), { timeout: 60_000 });
+      await eventually(() => expect(sandbox.started.length).toBeGreaterThan(next));
       sandbox.started[next]?.end();
     }
-    await vi.waitFor(async () => expect(await healthOf()).toMatchObject({ running: 0, queued: 0 }), {
-      timeout: 60_000,
-    });
+    await eventually(async () => expect(await healthOf()).toMatchObject({ running: 0, queued: 0 }));
     expect(sandbox.started.length).toBe(room);
     expect((await runner.put(`job-${at}`, hello)).status).toBe(202);
   });

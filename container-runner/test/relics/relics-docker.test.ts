@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 import type Docker from 'dockerode';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import { connectEngine } from '../../sandbox/docker-engine.ts';
@@ -13,6 +13,7 @@ import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { KEY_VALUE, pythonRelic, RelicCaller, type RelicReply, SQL_STORE } from '../support/relic-kit.ts';
 import { launchRunner } from '../support/runner-process.ts';
 import { signed, startRunner, type TestRunner } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 const skip = reasonToSkip('docker');
 /** Only ends a test that hangs: containers start slowly on a busy machine. */
@@ -179,14 +180,11 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       }
       await (await serviceOf(space, 'sql_store')).kill({ signal: 'SIGKILL' });
       // a call during the death fails; the next one succeeds
-      await vi.waitFor(
-        async () => {
-          expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
-            body: { rows: [[20, 190]] },
-          });
-        },
-        { timeout: 60_000 },
-      );
+      await eventually(async () => {
+        expect(await sql('/query', { sql: 'SELECT count(*), sum(a) FROM t' })).toMatchObject({
+          body: { rows: [[20, 190]] },
+        });
+      });
     });
   });
 
@@ -318,13 +316,10 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
       expect(reply.error?.message).toContain('exit code 3');
       expect(reply.error?.message).toContain('no port for me');
       // after five deaths it pauses, and calls fail at once
-      await vi.waitFor(
-        async () => {
-          const again = await session.call('broken', broken, ['GET', '/x']);
-          expect(again.error?.message).toContain('died 5 times in a row');
-        },
-        { timeout: 120_000 },
-      );
+      await eventually(async () => {
+        const again = await session.call('broken', broken, ['GET', '/x']);
+        expect(again.error?.message).toContain('died 5 times in a row');
+      });
     });
 
     relicTest(
@@ -358,20 +353,14 @@ self.say({"pid": os.getpid()})`),
       await session.call('stuck', stuck, ['GET', '/hang']);
       // on a busy machine the next one can seem stuck as well
       const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
-      await vi.waitFor(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]), {
-        timeout: 60_000,
-        interval: 200,
-      });
+      await eventually(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]));
       expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
     });
 
     relicTest('[R5] not used for its idle time, it is stopped', async ({ place: { space, session } }) => {
       await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
-      await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000, interval: 50 });
-      await vi.waitFor(async () => expect(await ofRelics('containers', space)).toEqual([]), {
-        timeout: 60_000,
-        interval: 50,
-      });
+      await eventually(async () => expect(await session.list()).toEqual([]));
+      await eventually(async () => expect(await ofRelics('containers', space)).toEqual([]));
     });
 
     relicTest('[R5] an image that is not there is named', async ({ place: { session } }) => {

@@ -1,6 +1,6 @@
 /** The life cycle of relics: start, health, restart, pause, idleness, scopes (R5). */
 import { pino } from 'pino';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import { limits } from '../../limits.ts';
 import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
@@ -11,6 +11,7 @@ import type { RelicAnswer } from '../../relics/relic-service.ts';
 import { FakeRelicHost, type FakeService } from '../support/fake-relic-host.ts';
 import { RelicCaller } from '../support/relic-kit.ts';
 import { startRunner } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 /** A clock that only the test advances. */
 class ManualClock implements RelicClock {
@@ -327,7 +328,7 @@ describe('through the HTTP API', () => {
       expect((await session.call('r', definition, ['TRACE', '/'])).httpStatus).toBe(400);
       expect((await fetch(`${runner.url}/relics?space=ses_http`)).status).toBe(401);
       await session.stop(true);
-      await vi.waitFor(async () => expect(await session.list()).toEqual([]), { timeout: 60_000 });
+      await eventually(async () => expect(await session.list()).toEqual([]));
       const health = (await (await fetch(`${runner.url}/health`)).json()) as Record<string, unknown>;
       expect(health).toMatchObject({ relics: { level: 'fake', running: 0 }, executors: ['tool', 'relic'] });
     } finally {

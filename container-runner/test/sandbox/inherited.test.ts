@@ -6,7 +6,7 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { descendantsOf } from '../../sandbox/process-tree.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
@@ -15,6 +15,7 @@ import { isReady } from '../support/leftovers.ts';
 import { withSnapshot } from '../support/python-snapshot.ts';
 import { MAIN, observed } from '../support/runner-process.ts';
 import { SECRET, signed } from '../support/test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 const SLOW = 120_000;
 const WORD = 'only-for-the-administrator';
@@ -58,25 +59,22 @@ async function start(level: SandboxLevel): Promise<{ readonly url: string; reado
   });
   runner = child;
   const { url } = await observed(child).ready();
-  await vi.waitFor(async () => expect(await isReady({ url })).toBe(true), { timeout: SLOW, interval: 100 });
+  await eventually(async () => expect(await isReady({ url })).toBe(true));
   return { url, pid: child.pid ?? 0 };
 }
 
 async function run(url: string, kind: string, code: string): Promise<string> {
   const id = randomUUID();
   await fetch(await signed(url, 'PUT', `/jobs/${id}`, JSON.stringify({ kind, session: 's', code })));
-  return await vi.waitFor(
-    async () => {
-      const record = (await (await fetch(await signed(url, 'GET', `/jobs/${id}`, ''))).json()) as {
-        readonly state: string;
-        readonly stdout: string;
-        readonly stderr: string;
-      };
-      expect(record.state).toBe('ended');
-      return record.stdout + record.stderr;
-    },
-    { timeout: SLOW, interval: 50 },
-  );
+  return await eventually(async () => {
+    const record = (await (await fetch(await signed(url, 'GET', `/jobs/${id}`, ''))).json()) as {
+      readonly state: string;
+      readonly stdout: string;
+      readonly stderr: string;
+    };
+    expect(record.state).toBe('ended');
+    return record.stdout + record.stderr;
+  });
 }
 
 /** The targets of a process's descriptors; none if it has ended. */

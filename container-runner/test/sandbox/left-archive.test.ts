@@ -13,6 +13,7 @@ import { newMarker, splitAt } from '../../sandbox/docker-streams.ts';
 import { archiveOf } from '../../sandbox/given-files.ts';
 import { collect, COMPLETE } from '../../sandbox/left-archive.ts';
 import { MemoryReceiver } from '../support/workspace-programs.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 const LONG = `${'folder/'.repeat(40)}${'x'.repeat(200)}`;
 
@@ -141,7 +142,7 @@ describe('archives of what a program left', () => {
       const receiver = new MemoryReceiver();
       const collection = collect(endless, receiver, kill);
       endless.write(whole.subarray(0, 100));
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+      await eventually(() => expect(vi.getTimerCount()).toBe(1));
       await vi.advanceTimersByTimeAsync(limits.workspaceCollectMs);
       expect(kill).toHaveBeenCalledTimes(1);
       await collection.finish();
@@ -154,7 +155,7 @@ describe('archives of what a program left', () => {
       const receiver = new MemoryReceiver({ entries: 1 });
       collect(pipe, receiver, kill);
       pipe.write(whole);
-      await vi.waitFor(() => expect(pipe.destroyed).toBe(true));
+      await eventually(() => expect(pipe.destroyed).toBe(true));
       expect(kill).not.toHaveBeenCalled();
       await vi.advanceTimersByTimeAsync(limits.killGraceMs);
       expect(kill).toHaveBeenCalledTimes(1);
@@ -247,9 +248,9 @@ describe('the marker in the output of a container', () => {
     const { after } = splitAt(source, marker, source);
     source.write(marker, 'latin1');
     source.write(Buffer.alloc(1_000_000));
-    await vi.waitFor(() => expect(source.isPaused()).toBe(true));
+    await eventually(() => expect(source.isPaused()).toBe(true));
     after.resume();
-    await vi.waitFor(() => expect(source.isPaused()).toBe(false));
+    await eventually(() => expect(source.isPaused()).toBe(false));
   });
 });
 

@@ -9,9 +9,9 @@ import { descendantsOf } from '../../sandbox/process-tree.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { dockerSocket } from './levels.ts';
 import type { TestRunner } from './test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 const SETTLE_MS = 60_000;
-const CHECK_MS = 45_000;
 
 export interface IdleState {
   /** Command lines, sorted. */
@@ -60,10 +60,7 @@ export async function waitUntilStill(
 
 /** Fails if anything that started after `idle` was recorded still exists. */
 export async function expectNothingLeft(level: SandboxLevel, stateDir: string, idle: IdleState): Promise<void> {
-  await vi.waitFor(async () => expect(await currentState(level, stateDir)).toEqual(idle), {
-    timeout: CHECK_MS,
-    interval: 50,
-  });
+  await eventually(async () => expect(await currentState(level, stateDir)).toEqual(idle));
 }
 
 /** Processes of the embedded interpreters do not count: they are replaced one by one. */

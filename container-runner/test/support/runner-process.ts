@@ -2,15 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 
 import { compileCache } from './compile-cache.ts';
 import { withSnapshot } from './python-snapshot.ts';
 import { SECRET } from './test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 export const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
-/** Only ends a test that hangs. */
-const READY_MS = 120_000;
 
 /** What the runner prints when it serves. */
 interface ReadyLine {
@@ -62,7 +61,7 @@ export function observed(child: ChildProcess): RunnerProcess {
     out: () => out,
     err: () => err,
     async ready() {
-      await vi.waitFor(() => expect(out).toContain('\n'), { timeout: READY_MS });
+      await eventually(() => expect(out).toContain('\n'));
       return JSON.parse(out) as ReadyLine;
     },
   };

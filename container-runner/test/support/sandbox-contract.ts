@@ -12,6 +12,7 @@ import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { isReady } from './leftovers.ts';
 import { reasonToSkip } from './levels.ts';
 import { type JobBody, type Result, startRunner, type TestRunner } from './test-runner.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 const SLOW = 300_000;
 /** Timeout of a program that prints first and never ends: on a busy machine, its start takes seconds. */
@@ -73,7 +74,7 @@ export function describeSandbox(level: SandboxLevel): void {
     });
     /** After every group of cases, which run in parallel. */
     async function isUnharmed(): Promise<void> {
-      await vi.waitFor(() => expect(workers()).toEqual(idle), { timeout: 60_000 });
+      await eventually(() => expect(workers()).toEqual(idle));
       expect(await run(shell('echo hello'))).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'hello\n' });
     }
 
@@ -283,7 +284,7 @@ if os.fork(): os._exit(0)
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)
 time.sleep(${NAP})'`;
           expect((await run(shell(`${orphan}; sleep 60`, within(1_000)))).end).toBe('timeout');
-          await vi.waitFor(() => expect(stillSleeping()).toEqual([]), { timeout: 60_000 });
+          await eventually(() => expect(stillSleeping()).toEqual([]));
         },
       );
 
@@ -293,7 +294,7 @@ time.sleep(${NAP})'`;
           exitCode: 0,
           stdout: 'done\n',
         });
-        await vi.waitFor(() => expect(stillSleeping()).toEqual([]), { timeout: 60_000 });
+        await eventually(() => expect(stillSleeping()).toEqual([]));
       });
 
       testIf(real && !closed)('[R4] a program that stops itself ends at the timeout', async () => {

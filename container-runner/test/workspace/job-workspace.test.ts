@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { parseJob } from '../../jobs/job.ts';
 import { Jobs } from '../../jobs/jobs.ts';
@@ -15,6 +15,7 @@ import type { Launch } from '../../sandbox/sandbox.ts';
 import { FakeSandbox } from '../support/fake-sandbox.ts';
 import { type JobBody, type SessionEvent, startRunner, type TestRunner } from '../support/test-runner.ts';
 import { cacheKit, download, jobFile, sha256Of, upload } from '../support/workspace-kit.ts';
+import { eventually } from '../../../test/support/eventually.ts';
 
 let sandbox: FakeSandbox;
 let runner: TestRunner;
@@ -70,7 +71,7 @@ describe('the program', () => {
   test.each(kinds)('[C7] of %s knows its folder; only docker jobs start there by an option', async (kind, body) => {
     await runner.put('a', job([], body));
     await runner.put('b', { ...job([], body), workspace: undefined });
-    await vi.waitFor(() => expect(sandbox.started.length).toBe(2));
+    await eventually(() => expect(sandbox.started.length).toBe(2));
     const [with_, without] = sandbox.started.map(({ launch }) => launch);
     expect(with_?.env['CORTEX_WORKSPACE']).toBe('/workspace');
     expect(with_?.workspace?.files).toEqual([]);
@@ -246,9 +247,9 @@ test('[C7] files of queued and running jobs are kept, those of ended ones expire
     jobs.kill('killed');
     expire();
     expect(await present()).toEqual([true, true, false]);
-    await vi.waitFor(() => expect(sandbox.started.length).toBe(1));
+    await eventually(() => expect(sandbox.started.length).toBe(1));
     sandbox.started[0]?.end();
-    await vi.waitFor(() => expect(sandbox.started.length).toBe(2));
+    await eventually(() => expect(sandbox.started.length).toBe(2));
     expire();
     expect(await present()).toEqual([false, true, false]);
     sandbox.started[1]?.end();

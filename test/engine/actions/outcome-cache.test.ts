@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { OutcomeCache } from '../../../src/engine/actions/outcome-cache.ts';
@@ -9,6 +9,7 @@ import type { SessionKit } from '../../support/session-kit.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { eventsOf } from '../../support/events.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const act = (id: string, parameters: object = {}, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters, ...more })}</action>`;
@@ -36,7 +37,7 @@ async function counting(
 
 /** Runs until `done`: digests are computed by other threads, at any time. */
 async function until(done: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(done()).toBe(true), { timeout: 60_000, interval: 1 });
+  await eventually(() => expect(done()).toBe(true));
 }
 
 const outputs = (result: Awaited<ReturnType<typeof runText>>): unknown[] => result.actions.map(({ output }) => output);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
 
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { limits as runnerLimits } from '../../../container-runner/limits.ts';
 import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox.ts';
@@ -16,6 +16,7 @@ import {
   type SingleRunner,
 } from '../../../src/executors/runner/client.ts';
 import { RunnerError } from '../../../src/executors/runner/error.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** A clock for the client and the runner that only the test advances. */
 class ManualClock implements Clock {
@@ -179,25 +180,19 @@ function start(what: RunnerJob = job(), by: RunnerClient = client): Running {
 
 /** The nth program that the runner started. */
 async function program(at: number): Promise<FakeSandbox['started'][number]> {
-  return await vi.waitFor(
-    () => {
-      const started = sandbox.started[at];
-      if (started === undefined) throw new Error(`only ${sandbox.started.length} programs were started`);
-      return started;
-    },
-    { timeout: 60_000 },
-  );
+  return await eventually(() => {
+    const started = sandbox.started[at];
+    if (started === undefined) throw new Error(`only ${sandbox.started.length} programs were started`);
+    return started;
+  });
 }
 
 /** Advances the clock until the condition is true. */
 async function untilSo(check: () => void | Promise<void>): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      if (wire.isQuiet) clock.advance(limits.runnerRetryMaxMs);
-      await check();
-    },
-    { timeout: 60_000, interval: 10 },
-  );
+  await eventually(async () => {
+    if (wire.isQuiet) clock.advance(limits.runnerRetryMaxMs);
+    await check();
+  });
 }
 
 describe('a job', () => {
@@ -218,7 +213,7 @@ describe('a job', () => {
     const running = start();
     const started = await program(0);
     started.print('one');
-    await vi.waitFor(() => expect(running.output).toEqual(['stdout:one']), { timeout: 60_000 });
+    await eventually(() => expect(running.output).toEqual(['stdout:one']));
     started.print('two');
     started.end({ exitCode: 3 });
     expect(await running.result).toEqual({
@@ -275,7 +270,7 @@ describe('a job', () => {
     await third.result;
     expect(wire.count('GET', '/events')).toBe(2);
     clock.advance(limits.runnerLingerMs);
-    await vi.waitFor(() => expect(clock.pending).toBe(0), { timeout: 60_000 });
+    await eventually(() => expect(clock.pending).toBe(0));
   });
 
   test('[R7] every request has its own token', async () => {
@@ -315,7 +310,7 @@ test('[R2] a prewarm hint reaches the runner, and the caller does not wait for i
   client.prewarm({ session: 'ses_1', kind: 'tool', runtime: 'node' });
   // the same for this runner without containers, which refuses the hint
   const statuses = (): number[] => answered.toSorted((one, other) => one - other);
-  await vi.waitFor(() => expect(statuses()).toEqual([202, 202, 202, 422]), { timeout: 60_000 });
+  await eventually(() => expect(statuses()).toEqual([202, 202, 202, 422]));
   expect(wire.count('POST', '/prewarm')).toBe(4);
   wire.before = () => {
     throw new Error('gone');
@@ -344,7 +339,7 @@ describe('an unreliable network', () => {
     const running = start();
     const started = await program(0);
     started.print('before ');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(running.output.length).toBe(1));
     wire.before = ({ path }) => {
       if (path.startsWith('/events')) throw new Error('no way');
     };
@@ -376,7 +371,7 @@ describe('an unreliable network', () => {
       path.startsWith('/events') && wire.count('GET', '/events') === 1 ? new Response(new ReadableStream()) : response;
     const running = start();
     (await program(0)).end();
-    await vi.waitFor(() => expect(wire.count('GET', '/events')).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(wire.count('GET', '/events')).toBe(1));
     clock.advance(limits.runnerSilenceMs);
     await untilSo(() => expect(running.settled).toBe(true));
     expect(await running.result).toMatchObject({ end: 'exited' });
@@ -385,7 +380,7 @@ describe('an unreliable network', () => {
   test('[R1] the job is lost if the runner never comes back', async () => {
     const running = start();
     (await program(0)).print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(running.output.length).toBe(1));
     wire.before = () => {
       throw new Error('gone');
     };
@@ -404,13 +399,13 @@ describe('an unreliable network', () => {
     try {
       const first = start(job(), through);
       (await program(0)).print('half');
-      await vi.waitFor(() => expect(first.output.length).toBe(1), { timeout: 60_000 });
+      await eventually(() => expect(first.output.length).toBe(1));
       moved = true;
       wire.cut();
       const second = start(job(), through);
       await untilSo(() => expect(first.settled).toBe(true));
       expect(await first.result).toMatchObject({ end: 'lost', stdout: 'half' });
-      await vi.waitFor(() => expect(anew.started.length).toBe(1), { timeout: 60_000 });
+      await eventually(() => expect(anew.started.length).toBe(1));
       anew.started[0]?.end({ exitCode: 9 });
       await untilSo(() => expect(second.settled).toBe(true));
       expect(await second.result).toMatchObject({ end: 'exited', exitCode: 9 });
@@ -427,13 +422,10 @@ describe('a refusal', () => {
     const full = Array.from({ length: runnerLimits.jobsRunning + runnerLimits.jobsQueued }, () =>
       start(job({ limits: long })),
     );
-    await vi.waitFor(
-      async () => {
-        const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
-        expect(jobs.queued).toBe(runnerLimits.jobsQueued);
-      },
-      { timeout: 60_000 },
-    );
+    await eventually(async () => {
+      const { jobs } = (await (await fetch(`${runner.url}/health`)).json()) as { jobs: { queued: number } };
+      expect(jobs.queued).toBe(runnerLimits.jobsQueued);
+    });
     const fault = await start().result.catch((thrown: unknown) => thrown);
     expect(fault).toBeInstanceOf(RunnerError);
     expect(fault).toMatchObject({
@@ -506,10 +498,10 @@ describe('an abort', () => {
     const running = start();
     const started = await program(0);
     started.print('half');
-    await vi.waitFor(() => expect(running.output.length).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(running.output.length).toBe(1));
     running.stop.abort(new Error('timeout'));
     expect(await running.result).toMatchObject({ end: 'killed', exitCode: null, stdout: 'half' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
+    await eventually(() => expect(started.signals).toEqual(['TERM']));
   });
 
   test('[R4] before the runner’s answer kills the job', async () => {
@@ -519,7 +511,7 @@ describe('an abort', () => {
     running.stop.abort();
     expect(await running.result).toMatchObject({ end: 'killed' });
     release();
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
+    await eventually(() => expect(started.signals).toEqual(['TERM']));
   });
 
   test('[R4] before the start sends nothing', async () => {
@@ -593,9 +585,9 @@ describe('a lookup after a crash', () => {
     const started = await program(0);
     started.print('before ');
     const { found, output } = lookUp(what);
-    await vi.waitFor(() => expect(output.join('')).toBe('stdout:before '), { timeout: 60_000 });
+    await eventually(() => expect(output.join('')).toBe('stdout:before '));
     started.print('after');
-    await vi.waitFor(() => expect(output).toEqual(['stdout:before ', 'stdout:after']), { timeout: 60_000 });
+    await eventually(() => expect(output).toEqual(['stdout:before ', 'stdout:after']));
     started.end({ exitCode: 0 });
     expect(await found).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'before after' });
     expect(sandbox.started.length).toBe(1);
@@ -614,11 +606,11 @@ describe('a lookup after a crash', () => {
       signal: new AbortController().signal,
       output: (_stream, text) => output.push(text),
     });
-    await vi.waitFor(() => expect(wire.count('GET', '/jobs')).toBe(1), { timeout: 60_000 });
+    await eventually(() => expect(wire.count('GET', '/jobs')).toBe(1));
     started.print('two ');
     started.print('three');
     started.end({ exitCode: 0 });
-    await vi.waitFor(async () => expect((await second.record(what.id))?.['state']).toBe('ended'), { timeout: 60_000 });
+    await eventually(async () => expect((await second.record(what.id))?.['state']).toBe('ended'));
     release();
     expect(await found).toMatchObject({ end: 'exited', stdout: 'one two three' });
     expect(output.join('')).toBe('one two three');
@@ -660,6 +652,6 @@ describe('a lookup after a crash', () => {
     const { found, stop } = lookUp(what);
     stop.abort();
     expect(await found).toMatchObject({ end: 'killed' });
-    await vi.waitFor(() => expect(started.signals).toEqual(['TERM']), { timeout: 60_000 });
+    await eventually(() => expect(started.signals).toEqual(['TERM']));
   });
 });

@@ -1,7 +1,7 @@
 /** Work that no runner has accepted waits for one; work that may have been sent does not (S7, R7). */
 import { randomUUID } from 'node:crypto';
 
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
@@ -11,6 +11,7 @@ import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { callOf, contextOf, errorOf } from '../support.ts';
 import { CONTAINER_RELIC, relicOf } from '../../support/definitions.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** The platform's error for a refused connection and for a lost answer. */
 const LOST = 'Network connection lost.';
@@ -105,13 +106,10 @@ const call = (): Watched<RelicAnswer> =>
 
 /** Advances the clock in steps of a second until the condition is true. */
 async function untilSo(check: () => void): Promise<void> {
-  await vi.waitFor(
-    () => {
-      clock.advance(1_000);
-      check();
-    },
-    { timeout: 60_000, interval: 1 },
-  );
+  await eventually(() => {
+    clock.advance(1_000);
+    check();
+  });
 }
 
 describe.each(['one runner', 'several'])('%s', (which) => {
