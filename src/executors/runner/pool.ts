@@ -46,7 +46,8 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
   }
 
   async function offerJob(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
-    const tried = new Set<FleetRunner>();
+    let tried = new Set<FleetRunner>();
+    const lostOn = new Set<FleetRunner>();
     let refused: RunnerError | null = null;
     let lost: JobResult | null = null;
     for (;;) {
@@ -74,6 +75,10 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
         if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
         lost = result;
         fleet.markDown(runner);
+        // Those that refused the job may take it now.
+        lostOn.add(runner);
+        tried = new Set(lostOn);
+        refused = null;
       } catch (fault) {
         if (!(fault instanceof RunnerError) || observe.signal.aborted) throw fault;
         refuse(runner, fault);

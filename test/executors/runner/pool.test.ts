@@ -314,6 +314,31 @@ describe('a runner that is down', () => {
     await untilSo(() => expect(nodes[2]?.sandbox.started).toHaveLength(1));
   });
 
+  test('[S7] an idempotent job moves to a runner that was away when the job was first offered', async () => {
+    const pool = poolOf();
+    void start(pool, job({ session: 'other' })).catch(() => undefined);
+    await spread(1);
+    await allAnswered();
+    // The runner with a job is the last one that is tried.
+    const last = nodes.find(({ sandbox }) => sandbox.started.length === 1);
+    const away = nodes.filter((node) => node !== last);
+    const moved = (): FakeSandbox['started'] => away.flatMap(({ sandbox }) => sandbox.started);
+    for (const node of away) node.cut = true;
+    const running = start(pool, job({ movable: true }));
+    await untilSo(() => expect(last?.sandbox.started).toHaveLength(2));
+    expect(away.flatMap(({ asked }) => asked)).toContain('PUT jobs');
+    for (const node of away) node.cut = false;
+    if (last !== undefined) {
+      last.cut = true;
+      cuts.get(last)?.();
+    }
+    let result: JobResult | null = null;
+    void running.then((end) => (result = end));
+    await untilSo(() => expect([moved().length, result]).not.toEqual([0, null]));
+    moved()[0]?.end();
+    await untilSo(() => expect(result).toMatchObject({ end: 'exited' }));
+  });
+
   test('[R7] without an available runner the error gives the reason', async () => {
     for (const node of nodes) node.cut = true;
     const running = start(poolOf());
