@@ -219,9 +219,9 @@ function report(
   return `All systems run in one workerd, over HTTP on loopback. Values are medians of ${ROUNDS} rounds, in which the systems take turns. The
 bare object (a Durable Object) stores one row per session, reads the model's words, sends each as an event and stores none of
 them. The listed one also writes a row to a second object after its answer, one of 16: a list of all sessions needs that, and
-Cortex Edge has one. In the row after it, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent from its documentation,
-over a WebSocket that is already open. The model is a server that sends ${TOKENS} words without pauses, one per chunk, so the
-values measure everything except the model.
+Cortex Edge has one. In the row after it, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent
+from its documentation, over a WebSocket that is already open. The model is a server that sends ${TOKENS} words without pauses,
+one per chunk, so the values measure everything except the model.
 
 ![Sessions](sessions.svg)
 
