@@ -5,6 +5,7 @@ import type { ModelServer } from '../makespan/model-server.ts';
 import { promptOf } from '../makespan/model-server.ts';
 import { runOwn } from '../makespan/own-system.ts';
 import { contestants } from '../sessions/contestants.ts';
+import type { Contestant } from '../sessions/contestants.ts';
 import type { Plan } from './plan.ts';
 
 /** One row: the work of one run. */
@@ -90,14 +91,15 @@ let runs = 0;
 
 function answer(model: ModelServer, name: string, tokensPerSecond: number, atOnce: number): Work {
   const pieces = Array.from({ length: 1_000 }, (_, n) => `word${n} `);
-  const [relay, , ours] = contestants('word999 ');
+  const all = contestants('word999 ');
+  const named = (wanted: string): Contestant | undefined => all.find((one) => one.name === wanted);
   const key = `answer${tokensPerSecond}`;
   model.register(key, {
     pace: { firstTokenMs: 5, tokensPerSecond },
     next: () => ({ segments: [{ type: 'text', pieces, closes: null }] }),
   });
-  const turn = async (url: string, of: typeof relay): Promise<number> => {
-    if (of === undefined) throw new Error('no such contestant');
+  const turn = async (url: string, of: Contestant | undefined): Promise<number> => {
+    if (of?.turn == null) throw new Error('no such contestant');
     return (await of.turn(url, await of.create(url), promptOf(key))).totalMs;
   };
   return {
@@ -106,8 +108,8 @@ function answer(model: ModelServer, name: string, tokensPerSecond: number, atOnc
     units: 1,
     atOnce,
     boundMs: null,
-    own: (url) => turn(url, ours),
-    bare: (url) => turn(url, relay),
+    own: (url) => turn(url, named('Cortex Edge')),
+    bare: (url) => turn(url, named('bare object')),
   };
 }
 

@@ -3,12 +3,12 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { startHost } from '../sessions/host.ts';
 import type { Host } from '../sessions/host.ts';
-import { inspect } from './inspector.ts';
+import { collectedMemory } from '../sessions/memory.ts';
+import type { HostMemory } from '../sessions/memory.ts';
 import type { ServersMessage } from './servers.ts';
 
 export interface Dispatch {
@@ -22,7 +22,7 @@ export interface LoadSystem extends AsyncDisposable {
   readonly base: string;
   usage: Host['usage'];
   /** Collects garbage; then the resident memory of workerd and the JavaScript heap of the isolate, in KiB. */
-  memory(): Promise<{ readonly residentKb: number; readonly heapKb: number }>;
+  memory(): Promise<HostMemory>;
   /** The calls since the last time. */
   dispatch(): Promise<Dispatch>;
 }
@@ -37,14 +37,6 @@ async function message<T extends ServersMessage['type']>(
   return said as Extract<ServersMessage, { type: T }>;
 }
 
-/** The isolate collects its garbage as a task of its thread, and runs those tasks only while it is used. */
-async function whileUsed(base: string, collected: Promise<unknown>): Promise<void> {
-  const answered = collected.then(() => true);
-  answered.catch(() => undefined);
-  do await (await fetch(`${base}/health`)).arrayBuffer();
-  while (!(await Promise.race([answered, delay(50, false, { ref: false })])));
-}
-
 export async function startLoadSystem(): Promise<LoadSystem> {
   const servers = fork(fileURLToPath(new URL('servers.ts', import.meta.url)), { stdio: 'inherit' });
   const stopServers = (): void => servers.disconnect();
@@ -57,14 +49,7 @@ export async function startLoadSystem(): Promise<LoadSystem> {
     return {
       base: host.base,
       usage: host.usage,
-      async memory() {
-        const heapKb = await inspect(host.inspectorPort, async (call) => {
-          for (let round = 0; round < 2; round += 1) await whileUsed(host.base, call('HeapProfiler.collectGarbage'));
-          const { usedSize } = (await call('Runtime.getHeapUsage')) as { readonly usedSize: number };
-          return usedSize / 1_024;
-        });
-        return { residentKb: host.usage().memoryMb * 1_024, heapKb };
-      },
+      memory: () => collectedMemory(host),
       async dispatch() {
         servers.send('take');
         return await message(servers, 'dispatch');

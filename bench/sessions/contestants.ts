@@ -10,8 +10,8 @@ export interface Contestant {
   readonly name: string;
   /** Creates a session and returns its name. */
   create(base: string): Promise<string>;
-  /** @param message what the user says */
-  turn(base: string, session: string, message?: string): Promise<Turn>;
+  /** Null if it is the same as another contestant's. @param message what the user says */
+  readonly turn: ((base: string, session: string, message?: string) => Promise<Turn>) | null;
   /** The connection of a page to the session; resolves with a function that closes it. Null if it is the same as another contestant's. */
   readonly connect: ((base: string, session: string) => Promise<() => void>) | null;
 }
@@ -37,8 +37,8 @@ async function read(startedAt: number, response: Response, last: string): Promis
   return { firstMs, totalMs: performance.now() - startedAt };
 }
 
-async function createBare(base: string): Promise<string> {
-  const response = await fetch(`${base}/bare/new`, { method: 'POST', headers: HEADERS, body: '{"user_id":"u"}' });
+async function createBare(base: string, path = 'new'): Promise<string> {
+  const response = await fetch(`${base}/bare/${path}`, { method: 'POST', headers: HEADERS, body: '{"user_id":"u"}' });
   return (await created(response)).session_id;
 }
 
@@ -48,18 +48,33 @@ async function relay(url: string, last: string, message: string): Promise<Turn> 
   return await read(startedAt, await fetch(url, init), last);
 }
 
+/** A client that reads an event stream. */
+async function readEvents(url: string): Promise<() => void> {
+  const abort = new AbortController();
+  const response = await fetch(url, { signal: abort.signal });
+  if (!response.ok) throw new Error(`no events: ${response.status} ${await response.text()}`);
+  void response.body?.pipeTo(new WritableStream()).catch(() => undefined);
+  return () => abort.abort();
+}
+
 /** @param last text at the end of a complete answer */
 export function contestants(last: string): Contestant[] {
   return [
     {
       name: 'bare object',
-      create: createBare,
+      create: async (base) => await createBare(base),
       turn: async (base, session, message = 'go') => await relay(`${base}/bare/${session}`, last, message),
-      connect: async () => () => undefined,
+      connect: async (base, session) => await readEvents(`${base}/bare/${session}`),
+    },
+    {
+      name: 'bare object, listed',
+      create: async (base) => await createBare(base, 'listed'),
+      turn: null,
+      connect: null,
     },
     {
       name: 'bare object, bytes unread',
-      create: createBare,
+      create: async (base) => await createBare(base),
       turn: async (base, session, message = 'go') => await relay(`${base}/bare/${session}?piped`, last, message),
       connect: null,
     },
@@ -74,12 +89,7 @@ export function contestants(last: string): Contestant[] {
         const init = { method: 'POST', headers: HEADERS, body: JSON.stringify({ content: message }) };
         return await read(startedAt, await fetch(`${base}/agent/session/${session}/message`, init), 'agent_completed');
       },
-      async connect(base, session) {
-        const abort = new AbortController();
-        const response = await fetch(`${base}/agent/session/${session}/events`, { signal: abort.signal });
-        void response.body?.pipeTo(new WritableStream()).catch(() => undefined);
-        return () => abort.abort();
-      },
+      connect: async (base, session) => await readEvents(`${base}/agent/session/${session}/events`),
     },
     {
       name: 'Agents SDK',

@@ -310,6 +310,8 @@ export const limits = {
   sessionExpiryLeastMs: 60_000,
   sessionExpiryMostMs: 3_650 * 24 * 3_600_000,
   watchdogMs: 30_000,
+  /** By how much an alarm may be early, so that it need not be moved with each step of a run. */
+  alarmSlackMs: 15_000,
 
   // --- workspace (C7) ---
   /** All files of a workspace: without object storage they are in the session's database. */

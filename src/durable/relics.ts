@@ -27,5 +27,6 @@ export function edgeRelics(env: Env, storage: DurableObjectStorage, session: () 
 export async function forgetRelics(env: Env, storage: DurableObjectStorage, session: string): Promise<void> {
   const own = storage.kv.get<string[]>(KEPT) ?? [];
   await Promise.all(own.map((relic) => stubOf(env, session, relic).forget()));
-  storage.kv.delete(KEPT);
+  // The first write of the key-value storage creates its table, also a deletion.
+  if (own.length > 0) storage.kv.delete(KEPT);
 }

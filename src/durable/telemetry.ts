@@ -1,5 +1,6 @@
 /** The export of a session's traces and metrics to the collector of the deployment (O1, O2). */
 import type { Logger } from '../domain/log.ts';
+import type { NoteStorage } from '../domain/ports/storage.ts';
 import type { SessionTelemetry } from '../engine/session/session-telemetry.ts';
 import { readSettings } from '../settings/settings.ts';
 import { TelemetryOutbox } from '../telemetry/outbox.ts';
@@ -13,7 +14,7 @@ import { platformClock } from './platform.ts';
 export function telemetryOf(
   env: Env,
   { services }: Network,
-  storage: DurableObjectStorage['kv'],
+  storage: NoteStorage,
   session: () => SessionTelemetry | null,
   log: Logger,
 ): TelemetryOutbox | null {

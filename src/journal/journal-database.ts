@@ -20,7 +20,7 @@ import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
 import type { OptionalTable } from './optional-tables.ts';
-import { createSessionTable, migrate, readSchema, SCHEMA_VERSION, tableNames } from './schema.ts';
+import { addNotes, createSessionTable, migrate, readSchema, SCHEMA_VERSION, tableNames } from './schema.ts';
 
 export class JournalDatabase {
   readonly #storage: SqlDatabase;
@@ -29,6 +29,8 @@ export class JournalDatabase {
   /** Optional tables that do not exist. */
   #missing = missingTables(new Set());
   #record: SessionRecord | null = null;
+  /** The column of the session's row; undefined: it does not exist yet. */
+  #notes: string | null | undefined = null;
   #lastSeq = 0;
   #syncedSeq = 0;
   #dirty = false;
@@ -47,10 +49,15 @@ export class JournalDatabase {
     const found = readSchema(db);
     if (found === null) return;
     const { version, tables } = found;
-    const row = db.exec(`SELECT data FROM session`)[0];
-    if (row !== undefined) this.#record = JSON.parse(String(row['data'])) as SessionRecord;
+    const row = db.exec(`SELECT * FROM session`)[0];
+    if (row !== undefined) {
+      this.#record = JSON.parse(String(row['data'])) as SessionRecord;
+      const notes = row['notes'];
+      this.#notes = typeof notes === 'string' || notes === undefined ? notes : null;
+    }
     if (version === 0) return;
     migrate(db, version);
+    this.#notes ??= null;
     this.#missing = missingTables(version === SCHEMA_VERSION ? tables : tableNames(db));
     this.#bare = false;
     this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
@@ -123,6 +130,21 @@ export class JournalDatabase {
       this.#record = null;
       throw fault;
     }
+  }
+
+  /** The notes in the session's row; null: none. */
+  get notes(): string | null {
+    return this.#notes ?? null;
+  }
+
+  /** Replaces them, with the next commit. The session exists. */
+  writeNotes(notes: string | null): void {
+    if (this.#notes === undefined) {
+      addNotes(this.#storage);
+      this.#notes = null;
+    }
+    this.#storage.exec(`UPDATE session SET notes = ?`, notes);
+    this.#notes = notes;
   }
 
   /** Something other than an event was written: the next `sync` waits for it. */

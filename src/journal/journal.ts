@@ -3,7 +3,7 @@
  *
  * Owns the events: appends and reads them. Other duties are separate: the database and durability
  * (journal-database.ts), runs (run-table.ts), reusable outcomes (kept-outcomes.ts), the history before the session
- * (seeded.ts), branches for other sessions (fork-rows.ts), messages that came during a run (steered-table.ts), bytes of files (blobs.ts), the workspace (workspace-table.ts), variables (variable-table.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
+ * (seeded.ts), branches for other sessions (fork-rows.ts), messages that came during a run (steered-table.ts), bytes of files (blobs.ts), the workspace (workspace-table.ts), variables (variable-table.ts), notes for later hosts (session-notes.ts), and queries over earlier events (history.ts). Does not own the meaning of events, or when they are sent.
  *
  * schema.ts defines the tables.
  */
@@ -27,6 +27,7 @@ import { runNumberOf } from './run-id.ts';
 import { RunEnds } from './run-ends.ts';
 import { RunTable } from './run-table.ts';
 import { Seeded } from './seeded.ts';
+import { SessionNotes } from './session-notes.ts';
 import { SteeredTable } from './steered-table.ts';
 import { SummaryTable } from './summary-table.ts';
 import { VariableTable } from './variable-table.ts';
@@ -45,6 +46,7 @@ export class Journal {
   readonly variables: VariableTable;
   readonly workspace: WorkspaceTable;
   readonly summaries: SummaryTable;
+  readonly notes: SessionNotes;
   readonly #db: JournalDatabase;
   #work = 0;
 
@@ -62,6 +64,7 @@ export class Journal {
     this.variables = new VariableTable(this.#db, this.runs);
     this.workspace = new WorkspaceTable(this.#db);
     this.summaries = new SummaryTable(this.#db, this.runs);
+    this.notes = new SessionNotes(this.#db);
   }
 
   /** The session, or null if this database is empty. */

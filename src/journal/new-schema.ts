@@ -7,10 +7,10 @@
  */
 
 /** The schema version of the script. */
-export const NEW_SCHEMA_VERSION = 15;
+export const NEW_SCHEMA_VERSION = 16;
 
 export const NEW_SCHEMA = `
-  CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL, notes TEXT);
   CREATE TABLE events (
     seq INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,

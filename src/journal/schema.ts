@@ -3,13 +3,15 @@ import { EngineError } from '../domain/errors.ts';
 import type { SqlDatabase } from '../domain/ports/storage.ts';
 import { NEW_SCHEMA, NEW_SCHEMA_VERSION } from './new-schema.ts';
 
-/** The same in every schema version. An unused session has only this table. */
-const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`;
+/** An unused session has only this table. `notes`: what the session notes about itself for later hosts (session-notes.ts). */
+const SESSION_TABLE = `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL, notes TEXT)`;
+
+const ADD_NOTES = `ALTER TABLE session ADD COLUMN notes TEXT`;
 
 /** One entry per schema version; entry n brings a database from version n to n + 1. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
-    SESSION_TABLE,
+    `CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY CHECK (id = 1), data TEXT NOT NULL)`,
     `CREATE TABLE events (
        seq INTEGER PRIMARY KEY,
        run INTEGER NOT NULL,
@@ -198,6 +200,8 @@ const MIGRATIONS: readonly (readonly string[])[] = [
   ],
   // New sessions create a table when it is needed (optional-tables.ts): older code would not find the missing ones.
   [],
+  // Notes in the session's row. Unused sessions of earlier versions have no column (addNotes).
+  [ADD_NOTES],
 ];
 
 /** The version written by this code; a higher number was written by newer code. */
@@ -206,6 +210,11 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
 /** Creates the session's row only: most of the migration is avoided for an unused session. */
 export function createSessionTable(db: SqlDatabase): void {
   db.exec(SESSION_TABLE);
+}
+
+/** For an unused session of an earlier version. */
+export function addNotes(db: SqlDatabase): void {
+  db.exec(ADD_NOTES);
 }
 
 export function tableNames(db: SqlDatabase): Set<string> {

@@ -15,6 +15,7 @@ import { backoffMs } from '../domain/backoff.ts';
 import { limits } from '../domain/limits.ts';
 import type { Logger } from '../domain/log.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { NoteStorage } from '../domain/ports/storage.ts';
 import { within } from '../domain/sleep.ts';
 
 const CURSOR = 'telemetry';
@@ -53,11 +54,7 @@ interface Cursor {
 }
 
 export interface TelemetryPorts {
-  /** Synchronous storage beside the session's tables: a part of `DurableObjectStorage.kv`. */
-  readonly storage: {
-    readonly get: <T>(key: string) => T | undefined;
-    readonly put: (key: string, value: unknown) => void;
-  };
+  readonly storage: Pick<NoteStorage, 'get' | 'put'>;
   readonly clock: Clock;
   /** The journal; null: there is no session, or newer code has written it. */
   readonly journal: () => {

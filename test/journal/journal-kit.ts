@@ -41,6 +41,7 @@ export function withStatements(db: SqlDatabase, before: (statement: string) => v
 
 /** What each schema version has added, the newest first: it is removed in this order. */
 const ADDED: readonly (readonly [version: number, ...statements: string[]])[] = [
+  [16, `ALTER TABLE session DROP COLUMN notes`],
   [
     14,
     `ALTER TABLE events DROP COLUMN earlier`,

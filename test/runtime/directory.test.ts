@@ -19,6 +19,7 @@ import { newSessionId } from '../../src/durable/session-ids.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import { DirectoryTable } from '../../src/policies/directory-table.ts';
 import { DIRECTORY, here, SESSIONS } from './bindings.ts';
+import { notesIn } from './notes-in.ts';
 import { call, chatRecord, events, execute, newSession, post } from './client.ts';
 
 interface Page {
@@ -194,7 +195,7 @@ describe('C6: a shard that is away', () => {
     await expect.poll(() => shard.calls()).toBeGreaterThan(0);
     // As if nothing had been tried.
     await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
-      storage.kv.delete('directory:retry');
+      storage.sql.exec(`UPDATE session SET notes = json_remove(notes, '$."directory:retry"')`);
       await storage.setAlarm(platformClock.now() + 30_000);
       await storage.sync();
     });
@@ -202,6 +203,42 @@ describe('C6: a shard that is away', () => {
     await abortAllDurableObjects();
     expect(await runDurableObjectAlarm(SESSIONS.getByName(id))).toBe(true);
     await expect.poll(() => find(id)).not.toBeNull();
+  });
+
+  test('[Z2] a session that has answered leaves the key-value storage without a table: a key would cost it 30 KiB', async () => {
+    const id = await newSession();
+    await say(id, 'hello');
+    await expect.poll(() => find(id)).toMatchObject({ title: 'hello' });
+    const tables = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) =>
+      storage.sql.exec(`SELECT name FROM sqlite_master WHERE name = '_cf_KV'`).toArray(),
+    );
+    expect(tables).toEqual([]);
+  });
+
+  test('[Z2] a session of an earlier version has its notes in the key-value storage: it is not listed twice, and forgotten once', async () => {
+    const id = await newSession();
+    await expect.poll(() => find(id)).not.toBeNull();
+    await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
+      storage.kv.put('directory', { ...(notesIn(storage)['directory'] as object), number: 7 });
+      storage.sql.exec(`ALTER TABLE session DROP COLUMN notes`);
+      await storage.sync();
+    });
+    await abortAllDurableObjects();
+    const written = vi.spyOn(DirectoryObject.prototype, 'write');
+    await (await call(`/agent/session/${id}`)).text();
+    expect(written).not.toHaveBeenCalled();
+    await say(id, 'later');
+    await expect.poll(() => find(id)).toMatchObject({ title: 'later' });
+    const numbers = written.mock.calls.map(([{ number }]) => number);
+    expect(numbers[0]).toBe(8);
+    const kept = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => [
+      storage.kv.get('directory'),
+      (notesIn(storage)['directory'] as { readonly number: number }).number,
+    ]);
+    expect(kept).toEqual([undefined, numbers.at(-1)]);
+    expect(await remove(id)).toBe(204);
+    await expect.poll(() => find(id)).toBeNull();
+    await expect.poll(() => leftIn(id)).toEqual([[], [], null]);
   });
 });
 
@@ -344,7 +381,7 @@ test('C6: what an earlier host sent late does not overwrite what a later one wro
   const entry = await find(id);
   const { incarnation = '' } = await runInDurableObject(
     SESSIONS.getByName(id),
-    (_object, { storage }) => storage.kv.get<{ incarnation: string }>('directory') ?? { incarnation: '' },
+    (_object, { storage }) => notesIn(storage)['directory'] as { readonly incarnation: string },
   );
   expect(incarnation).toMatch(/^[0-9a-f]{12}$/);
   if (entry === null) throw new Error('not listed');

@@ -7,6 +7,7 @@ import { newSessionId } from '../../src/durable/session-ids.ts';
 import { pointsIn, spansIn, treeOf } from '../support/otlp.ts';
 import { here, SESSIONS } from './bindings.ts';
 import { chatRecord, execute, newSession, post } from './client.ts';
+import { notesIn } from './notes-in.ts';
 
 const ENDPOINT = 'http://collector.example:4318';
 const PROGRAM =
@@ -58,10 +59,9 @@ describe('[O1] without an endpoint', () => {
     const fetched = vi.fn<typeof fetch>();
     vi.stubGlobal('fetch', fetched);
     const { session_id: id } = await execute(PROGRAM);
-    const stored = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) =>
-      storage.kv.get('telemetry'),
-    );
-    expect([stored, fetched.mock.calls]).toEqual([undefined, []]);
+    const stored = await runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => notesIn(storage));
+    expect(stored).not.toHaveProperty('telemetry');
+    expect(fetched.mock.calls).toEqual([]);
   });
 
   test('what the object writes is the same as with one, but for the cursor', async () => {
@@ -97,7 +97,9 @@ describe('[O1] with an endpoint', () => {
       expect(treeOf(spansIn(seen.traces))).toEqual(['invoke_agent assistant', '  execute_tool echo']);
       const duration = pointsIn(seen.metrics).find(({ metric }) => metric === 'cortex.run.duration');
       expect(duration).toMatchObject({ count: 1, attributes: { 'cortex.run.status': 'completed' } });
-      await expect.poll(() => storage.kv.get<{ seq: number }>('telemetry')?.seq).toBeGreaterThan(3);
+      await expect
+        .poll(() => (notesIn(storage)['telemetry'] as { readonly seq: number } | undefined)?.seq)
+        .toBeGreaterThan(3);
       await object.alarm();
       await object.alarm();
       expect([seen.traces.length, seen.metrics.length]).toEqual([1, 1]);
@@ -112,10 +114,12 @@ describe('[O1] with an endpoint', () => {
       await expect.poll(() => Date.now()).toBeGreaterThan(ended + limits.telemetryDelayMs);
       await object.alarm();
       const repeat = { failures: 1, done: ['metrics'] };
-      await expect.poll(() => storage.kv.get<{ failed?: object }>('telemetry')?.failed).toMatchObject(repeat);
+      await expect
+        .poll(() => (notesIn(storage)['telemetry'] as { readonly failed?: object } | undefined)?.failed)
+        .toMatchObject(repeat);
       // The host ends; another one continues, when it is due.
-      const state = storage.kv.get<{ failed: object }>('telemetry');
-      storage.kv.put('telemetry', { ...state, failed: { ...state?.failed, dueAt: Date.now() } });
+      const dueAt = Date.now();
+      storage.sql.exec(`UPDATE session SET notes = json_set(notes, '$.telemetry.failed.dueAt', ?)`, dueAt);
       const ctx = Object.getOwnPropertyDescriptor(object, 'ctx')?.value as DurableObjectState;
       const again = new SessionObject(ctx, { ...here, OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT });
       await again.alarm();
@@ -133,7 +137,7 @@ describe('[O1] with an endpoint', () => {
       await run(object);
       await object.remove();
       expect(treeOf(spansIn(seen.traces))).toEqual(['invoke_agent assistant', '  execute_tool echo']);
-      expect(storage.kv.get('telemetry')).toBeUndefined();
+      expect([storage.kv.get('telemetry'), notesIn(storage)]).toEqual([undefined, {}]);
     });
   });
 

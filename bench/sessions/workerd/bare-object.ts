@@ -1,16 +1,29 @@
 /** A minimal session: an object with one row, which forwards the model's output and stores nothing of it. */
 import { DurableObject } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
+import { listOf } from './bare-list-object.ts';
+import type { BareListObject } from './bare-list-object.ts';
 
 const HEARTBEAT_MS = 15_000;
 
-export class BareObject extends DurableObject<{ readonly LLM_BASE_URL: string }> {
+interface BareEnv {
+  readonly LLM_BASE_URL: string;
+  readonly BARE_LIST: DurableObjectNamespace<BareListObject>;
+}
+
+export class BareObject extends DurableObject<BareEnv> {
   /** Turns since the object was constructed. */
   #turns = 0;
 
   create(record: string): void {
     this.ctx.storage.sql.exec(`CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY, data TEXT NOT NULL)`);
     this.ctx.storage.sql.exec(`INSERT OR REPLACE INTO session (id, data) VALUES (1, ?)`, record);
+  }
+
+  /** The same, and after the answer, a row in a second object. */
+  createListed(id: string, record: string): void {
+    this.create(record);
+    this.ctx.waitUntil(this.env.BARE_LIST.getByName(listOf(id)).write(id, record));
   }
 
   /**

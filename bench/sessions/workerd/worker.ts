@@ -5,6 +5,7 @@ import type { BareObject } from './bare-object.ts';
 import type { BurstObject } from './burst-object.ts';
 
 export * from '../../../src/worker.ts';
+export { BareListObject } from './bare-list-object.ts';
 export { BareObject } from './bare-object.ts';
 export { BurstObject } from './burst-object.ts';
 
@@ -14,16 +15,20 @@ interface BenchEnv extends Env {
   readonly AGENT: DurableObjectNamespace;
 }
 
-/** `/bare/new`, `/bare/{id}`, `/burst`, `/sdk/{name}/…`; all other paths are ours. */
+/** `/bare/new`, `/bare/listed`, `/bare/{id}`, `/burst`, `/sdk/{name}/…`; all other paths are ours. */
 export default {
   async fetch(request, env, context): Promise<Response> {
     const url = new URL(request.url);
     const [, kind, name = '', ...rest] = url.pathname.split('/');
     switch (kind) {
       case 'bare': {
-        if (name !== 'new') return await env.BARE.getByName(name).fetch(request);
+        if (name !== 'new' && name !== 'listed') return await env.BARE.getByName(name).fetch(request);
         const record = { session_id: crypto.randomUUID(), created_at: Date.now(), ...(await request.json<object>()) };
-        await env.BARE.getByName(record.session_id).create(JSON.stringify(record));
+        const { session_id: id } = record;
+        const object = env.BARE.getByName(id);
+        await (name === 'new'
+          ? object.create(JSON.stringify(record))
+          : object.createListed(id, JSON.stringify(record)));
         return Response.json(record, { status: 201 });
       }
       case 'burst':

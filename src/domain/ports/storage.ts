@@ -17,6 +17,14 @@ export interface SqlDatabase {
   sizeBytes(): number;
 }
 
+/** A few short values by key, written synchronously. They are plain JSON. */
+export interface NoteStorage {
+  get<T>(key: string): T | undefined;
+  put(key: string, value: unknown): void;
+  delete(key: string): void;
+  list<T>(options: { readonly prefix: string }): Iterable<readonly [key: string, value: T]>;
+}
+
 /** Bytes of messages of a session, by their SHA-256 in lower-case hexadecimal (C2). */
 export interface BlobStore {
   /** Null if they are not stored. */

@@ -15,11 +15,13 @@ import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { DirectoryOutbox } from '../../engine/session/directory-outbox.ts';
+import { notesOf } from '../../engine/session/notes-of.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { listedSession } from '../../engine/session/run-listing.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
 import { SessionDeletion } from '../../engine/session/session-deletion.ts';
 import { Session } from '../../engine/session/session.ts';
+import type { NoteStorage } from '../../domain/ports/storage.ts';
 import { createExecutors } from '../../executors/registry.ts';
 import { isOwner } from '../../http/api-keys.ts';
 import { problemResponse } from '../../http/problem.ts';
@@ -218,9 +220,15 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     });
   }
 
+  /** The key-value storage of a plain session stays empty: its first key would cost more memory than its notes. */
+  #openNotes(): NoteStorage {
+    const session = this.#opened;
+    return session instanceof EngineError ? this.ctx.storage.kv : notesOf(() => session.notes, this.ctx.storage.kv);
+  }
+
   #openDirectory(): DirectoryOutbox {
     return new DirectoryOutbox({
-      storage: this.ctx.storage.kv,
+      storage: this.#openNotes(),
       current: () => (this.#opened instanceof EngineError ? null : listedSession(this.#opened)),
       index: (owner, sessionId) => directoryIndex(this.env, owner, sessionId),
       clock: platformClock,
@@ -233,7 +241,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     return telemetryOf(
       this.env,
       this.#network,
-      this.ctx.storage.kv,
+      this.#openNotes(),
       () => session.telemetry,
       (event, fields) => this.#logHere(event, fields),
     );
@@ -317,6 +325,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   #reopen(): void {
     this.#directory.close();
+    this.#alarm.forgetAlarm();
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
     this.#directory = this.#openDirectory();
@@ -382,8 +391,10 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
     // together.
     const created = { ...record, incarnation: newIncarnation() };
-    await Promise.all([this.#session.create(created, state, history), this.#alarm.arm()]);
+    // The first write to the directory is noted in the same turn, and sent when it is durable.
+    const stored = this.#session.create(created, state, history);
     this.#alarm.updateLists();
+    await Promise.all([stored, this.#alarm.arm()]);
   }
 
   async open(

@@ -21,6 +21,7 @@ import type { ListedRuns, UnlistedRuns } from '../../domain/execution.ts';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
+import type { NoteStorage } from '../../domain/ports/storage.ts';
 import { within } from '../../domain/sleep.ts';
 
 /** Keys of the notes: about the current session, about the next attempt, and about each deleted session. */
@@ -52,14 +53,6 @@ interface Retry {
 
 /** A note, as it is stored. */
 export type DirectoryNote = readonly [key: string, value: unknown];
-
-/** Synchronous storage beside the session's tables: a part of `DurableObjectStorage.kv`. */
-interface NoteStorage {
-  readonly get: <T>(key: string) => T | undefined;
-  readonly put: (key: string, value: unknown) => void;
-  readonly delete: (key: string) => void;
-  readonly list: <T>(options: { readonly prefix: string }) => Iterable<readonly [key: string, value: T]>;
-}
 
 export interface ListedSession {
   readonly whose: Whose;

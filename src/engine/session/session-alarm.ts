@@ -9,6 +9,7 @@
  *  1. An alarm is set before work starts, or in the same turn: a host that ends during the work is woken again (J2).
  *  2. A session whose namespace has no key does no work, but expires (H5).
  *  3. The session of the port is replaced by its deletion, so it is read again after every wait.
+ *  4. An alarm that is set is not moved to a slightly later time: it is one write less, and fires a little too early.
  */
 import { EXPORTED_ENDS, RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType } from '../../domain/event.ts';
@@ -115,9 +116,16 @@ export interface AlarmPorts {
 
 export class SessionAlarm {
   readonly #ports: AlarmPorts;
+  /** When the alarm is due, as far as this host knows, epoch milliseconds; null: unknown, or none is set. */
+  #setFor: number | null = null;
 
   constructor(ports: AlarmPorts) {
     this.#ports = ports;
+  }
+
+  /** The host has set or deleted its alarm on its own. */
+  forgetAlarm(): void {
+    this.#setFor = null;
   }
 
   /**
@@ -130,10 +138,10 @@ export class SessionAlarm {
 
   /** @param dueMs when to be woken again for something that is due already: 0 means at once */
   async #arm(dueMs: number): Promise<void> {
-    const { session: current, clock, setAlarm, approvals } = this.#ports;
+    const { session: current, clock, approvals } = this.#ports;
     const session = current();
     // Newer code must find the alarm still set when it is deployed again (J9).
-    if (session === null) return await setAlarm(clock.now() + limits.watchdogMs);
+    if (session === null) return await this.#set(clock.now() + limits.watchdogMs);
     const isServed = this.#isServed(session);
     const next = isServed ? session.nextWake() : session.expiresAt;
     const deletedAt = this.#ports.deletedObjects?.().dueAt ?? null;
@@ -148,7 +156,23 @@ export class SessionAlarm {
     const isBehind = isServed && approvals().isBehind;
     const lists = [isBehind ? now : null, listedAt].flatMap((at) => (at === null ? [] : at));
     const written = lists.map((at) => (at <= now ? now + limits.watchdogMs : at));
-    await setAlarm(Math.min(first <= now ? now + dueMs : first, ...written));
+    await this.#set(Math.min(first <= now ? now + dueMs : first, ...written));
+  }
+
+  async #set(at: number): Promise<void> {
+    const { clock, setAlarm } = this.#ports;
+    const { watchdogMs, alarmSlackMs } = limits;
+    const known = this.#setFor;
+    // Only about the near future: what is due much later is not worth a wake-up of its own.
+    const isNear = at <= clock.now() + watchdogMs;
+    if (known !== null && isNear && known > clock.now() && known <= at && known >= at - alarmSlackMs) return;
+    this.#setFor = at;
+    try {
+      await setAlarm(at);
+    } catch (fault) {
+      this.#setFor = null;
+      throw fault;
+    }
   }
 
   /**
@@ -156,6 +180,7 @@ export class SessionAlarm {
    * (J2, J8, F3, H1). Resolves when the next alarm is set; the work goes to `keepAlive`. Rejects only if `setAlarm` does.
    */
   async fire(): Promise<void> {
+    this.#setFor = null;
     // What is due is handled now; the alarm is for a host that ends meanwhile.
     await this.#arm(limits.watchdogMs);
     const session = this.#ports.session();

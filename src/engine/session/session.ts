@@ -27,6 +27,7 @@ import type { SessionEvent, TextPatch } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ChildRequest } from '../../domain/ports/children.ts';
+import type { NoteStorage } from '../../domain/ports/storage.ts';
 import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
@@ -543,6 +544,11 @@ export class Session {
   /** Redacts what leaves the session without being an event (C9). */
   outgoing(): OutgoingText {
     return this.#redaction.outgoing;
+  }
+
+  /** What it notes for later hosts; null: there is no session. */
+  get notes(): NoteStorage | null {
+    return this.exists ? this.#journal.notes : null;
   }
 
   /** What is exported to a collector (O1); null: there is no session. */

@@ -115,6 +115,33 @@ function gate(): { readonly open: () => void; readonly executors: NonNullable<Ki
 }
 
 describe('[J2] the time of the alarm', () => {
+  test('[Z2] is not moved by a little; after the alarm, and after the host has set another one, it is set again', async () => {
+    const { open, executors } = gate();
+    const one = await host({ executors });
+    const { clock, armed, alarm } = one;
+    const ended = runText(one.kit, echo('a'));
+    await settle();
+    const first = watchdog(one);
+    expect(armed).toEqual([first]);
+    clock.advance(limits.alarmSlackMs);
+    await alarm.arm();
+    expect(armed).toEqual([first]);
+    clock.advance(1);
+    await alarm.arm();
+    expect(armed).toEqual([first, watchdog(one)]);
+    clock.advance(1);
+    alarm.forgetAlarm();
+    await alarm.arm();
+    expect(armed.at(-1)).toBe(watchdog(one));
+    clock.advance(limits.watchdogMs - 1);
+    await alarm.fire();
+    expect(armed.at(-1)).toBe(watchdog(one));
+    open();
+    await ended;
+    await one.settled();
+    expect(armed.at(-1)).toBe(one.kit.session.expiresAt);
+  });
+
   test('without a session there is none; it is set in the turn of the creation', async () => {
     const one = await host({ variables: null });
     await one.alarm.arm();

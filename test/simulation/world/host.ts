@@ -14,6 +14,7 @@ import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts'
 import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import { notesOf } from '../../../src/engine/session/notes-of.ts';
 import { redactor } from '../../../src/engine/session/redact.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { listedSession } from '../../../src/engine/session/run-listing.ts';
@@ -186,7 +187,7 @@ export class Host {
     const { directory } = this.#around;
     if (directory === null) return null;
     return new DirectoryOutbox({
-      storage: this.life.notes,
+      storage: notesOf(() => this.session.notes, this.life.notes),
       current: () => listedSession(this.session),
       index: () => directory.of(this.life),
       clock: this.life.clock,
@@ -279,11 +280,10 @@ export class Host {
     if (this.session.exists) return;
     const history = { messages: seededOf(this.#stage.history.seeded), files: new Map<string, Uint8Array>() };
     try {
-      await Promise.all([
-        this.session.create({ ...RECORD, incarnation: this.#stage.nextIncarnation() }, {}, history),
-        this.#alarm.arm(),
-      ]);
+      const record = { ...RECORD, incarnation: this.#stage.nextIncarnation() };
+      const stored = this.session.create(record, {}, history);
       this.#alarm.updateLists();
+      await Promise.all([stored, this.#alarm.arm()]);
     } catch (fault) {
       if (!this.life.isOver) this.#stage.noteStored();
       throw fault;
