@@ -41,6 +41,9 @@ export class JournalDatabase {
   #losses = 0;
   #lostAfter = 0;
   #runsVersion = 0;
+  #statements = 0;
+  /** The size of the database, and the number of statements until which it is close enough. */
+  #size: { readonly bytes: number; readonly until: number } | null = null;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -99,7 +102,12 @@ export class JournalDatabase {
   }
 
   hasRoomFor(bytes: number): boolean {
-    return this.#storage.sizeBytes() + bytes < limits.sessionBytes;
+    // Reading the size is a query. Far below the limit, that of a few statements ago decides in the same way.
+    const known = this.#size;
+    const isClose = known !== null && known.bytes < limits.sessionBytes / 2 && this.#statements < known.until;
+    const size = isClose ? known.bytes : this.#storage.sizeBytes();
+    if (!isClose) this.#size = { bytes: size, until: this.#statements + limits.sizeCheckStatements };
+    return size + bytes < limits.sessionBytes;
   }
 
   /** @param fill writes what the session begins with: the session exists with it, or not at all */
@@ -169,6 +177,7 @@ export class JournalDatabase {
       this.#missing.delete(table);
     }
     if (writesRuns) this.#runsVersion += 1;
+    this.#statements += 1;
     return db.exec(sql, ...parameters);
   }
 
@@ -203,6 +212,7 @@ export class JournalDatabase {
     this.#pending = [];
     try {
       for (const part of inParts(inRows(events))) {
+        this.#statements += 1;
         if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
         else this.#db.exec(INSERT_ONE, ...part);
       }
