@@ -15,7 +15,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import { eventOf, eventsIn, INSERT_MANY, INSERT_ONE, INSERT_TWO, inParts, inRows, ROW_WITH } from './event-rows.ts';
+import { eventOf, eventsIn, inRows, inserts, ROW_WITH } from './event-rows.ts';
 import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
@@ -211,12 +211,9 @@ export class JournalDatabase {
     const events = this.#pending;
     this.#pending = [];
     try {
-      const rows = inRows(events);
-      this.#statements += 1;
-      if (rows.length === 2) return void this.#db.exec(INSERT_TWO, ...rows.flat());
-      for (const part of inParts(rows)) {
-        if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
-        else this.#db.exec(INSERT_ONE, ...part);
+      for (const insert of inserts(inRows(events))) {
+        this.#statements += 1;
+        this.#db.exec(...insert);
       }
     } catch (fault) {
       // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
