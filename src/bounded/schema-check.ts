@@ -11,6 +11,7 @@ import { isJsonObject } from '../domain/json.ts';
 import type { Json } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { WorkMeter } from '../domain/work.ts';
+import { matchesPlainly } from './plain-schema.ts';
 import { checkArray } from './schema-arrays.ts';
 import { checkObject } from './schema-objects.ts';
 import { below, Evaluated, listAt, SchemaRun, TOP } from './schema-run.ts';
@@ -29,6 +30,10 @@ export function checkValue(
   meter: WorkMeter = new WorkMeter(limits.schemaSteps),
 ): readonly SchemaError[] {
   schema.assertUsable();
+  if (schema.plain !== null && matchesPlainly(schema.plain, value)) {
+    meter.charge(APPLY_STEPS * (1 + schema.plain.types.size));
+    return [];
+  }
   const run = new SchemaRun(schema, meter, apply);
   run.apply(schema.root, value, TOP, schema.tracksEvaluated ? new Evaluated() : null);
   return run.errors;

@@ -10,6 +10,8 @@ import { limits } from '../domain/limits.ts';
 import { WorkMeter } from '../domain/work.ts';
 import { excerptOf } from './json-size.ts';
 import { compilePattern } from './pattern.ts';
+import { plainSchema } from './plain-schema.ts';
+import type { PlainSchema } from './plain-schema.ts';
 import type { Pattern } from './pattern.ts';
 
 /** Why a schema cannot be used, with the position: `['properties', 'a', 'pattern']`. */
@@ -34,6 +36,8 @@ export class PreparedSchema {
   readonly issues: readonly SchemaIssue[];
   /** Whether any part uses `unevaluatedProperties` or `unevaluatedItems`. */
   readonly tracksEvaluated: boolean;
+  /** The schema for a quick check; null if it takes a full one. */
+  readonly plain: PlainSchema | null;
   readonly #patterns = new Map<string, Pattern>();
   readonly #anchors = new Map<string, JsonObject>();
   readonly #names = new WeakMap<JsonObject, readonly string[]>();
@@ -70,6 +74,7 @@ export class PreparedSchema {
     }
     this.issues = issues;
     this.tracksEvaluated = tracks;
+    this.plain = issues.length === 0 ? plainSchema(root) : null;
   }
 
   /** @throws UnusableSchema if the schema has issues */

@@ -420,6 +420,8 @@ export const limits = {
    * active work ends within its own limits, and reading, exporting and deleting need little space.
    */
   sessionBytes: 1_073_741_824,
+  /** Statements after which the size of a session below half of it is read again: each writes a row or a few MiB. */
+  sizeCheckStatements: 32,
 
   // --- sub-agents and workflows (M7) ---
   /** Maximum depth of sub-agents and workflows. */

@@ -28,6 +28,7 @@ export type Filled<T = string> =
   | { readonly ok: false; readonly reason: string };
 
 export function placeholdersOf(template: string): Placeholder[] {
+  if (!template.includes('{')) return [];
   return [...template.matchAll(TOKEN)].flatMap(({ 1: name, index: at }) => (name === undefined ? [] : [{ name, at }]));
 }
 
@@ -102,7 +103,7 @@ export class RequestTemplate {
         return refused(`${segment} in the path is empty, which would name another path`);
       }
       // dots alone name another directory, but a relic's service gets them as a name
-      const isDots = placeholdersOf(segment).length > 0 && /^\.{1,2}$/.test(filled.text);
+      const isDots = /^\.{1,2}$/.test(filled.text) && placeholdersOf(segment).length > 0;
       segments.push(isDots ? filled.text.replaceAll('.', '%2E') : filled.text);
     }
     const rest = template.slice(path.length);
@@ -149,6 +150,7 @@ export class RequestTemplate {
 
   /** @param missing the text for a parameter without a value; default: it is an error */
   #fill(template: string, encode: (text: string) => string, missing: string | null = null): Filled {
+    if (!template.includes('{')) return { ok: true, text: template };
     let reason: Filled | null = null;
     const text = template.replaceAll(TOKEN, (_token, name: string | undefined) => {
       if (name === undefined) return '{';

@@ -75,12 +75,15 @@ const IN_COLUMNS: ReadonlySet<string> = new Set<JournaledEventType>([
 ]);
 
 const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state, earlier`;
-export const INSERT_ONE = `INSERT INTO events (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-/** Expects a JSON list of rows. */
-export const INSERT_MANY = `INSERT INTO events (${COLUMNS})
-  SELECT ${COLUMNS.split(', ')
-    .map((_, at) => `value ->> ${at}`)
-    .join(', ')} FROM json_each(?)`;
+const VALUES = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
+/**
+ * Statements for this many rows, most first. Few, because each stays prepared: two rows are the end of an action with the
+ * start of the next, ten are as many as the parameters of a statement allow on the platform (100).
+ */
+const INSERTS = [10, 2, 1].map((count) => ({
+  count,
+  sql: `INSERT INTO events (${COLUMNS}) VALUES ${VALUES}${`, ${VALUES}`.repeat(count - 1)}`,
+}));
 
 /** The row with an event, as a condition. One parameter: its seq. */
 export const ROW_WITH = `seq = (SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1)`;
@@ -93,6 +96,15 @@ export function rowsUntil(seq: string): string {
 /** A condition: the row has an earlier event that meets `condition`, in which `earlierColumn` names its columns. */
 export function hasEarlier(condition: string): string {
   return `EXISTS (SELECT 1 FROM json_each(events.earlier) AS event WHERE ${condition})`;
+}
+
+/**
+ * A condition: the data of an event of the row may contain a piece of JSON. Without parsing it, so other members count too.
+ *
+ * @param text a parameter: the piece; `escaped`: the piece inside a JSON string, as `earlier` has it
+ */
+export function mentions(text: string, escaped: string): string {
+  return `(data IS NULL OR INSTR(data, ${text}) > 0 OR INSTR(COALESCE(earlier, ''), ${escaped}) > 0)`;
 }
 
 /** A column of the earlier event that `hasEarlier` and `json_each(events.earlier) AS event` find. */
@@ -159,32 +171,12 @@ function isLong(row: EventRow): boolean {
   return (row[7]?.length ?? 0) + (row[8]?.length ?? 0) > limits.inlineBytes;
 }
 
-/** The rows in order. Single and long ones are returned unchanged, the others as JSON lists of limited length. */
-export function* inParts(rows: readonly StoredRow[]): Generator<string | StoredRow> {
-  let texts: string[] = [];
-  let first: StoredRow | null = null;
-  let chars = 0;
-  const gathered = (): (string | StoredRow)[] => {
-    if (first === null) return [];
-    const part = texts.length === 1 ? first : `[${texts.join(',')}]`;
-    texts = [];
-    first = null;
-    chars = 0;
-    return [part];
-  };
-  for (const row of rows) {
-    if ((row[7]?.length ?? 0) + (row[8]?.length ?? 0) > limits.inlineBytes) {
-      yield* gathered();
-      yield row;
-      continue;
-    }
-    first ??= row;
-    const text = rows.length === 1 ? '' : JSON.stringify(row);
-    texts.push(text);
-    chars += text.length;
-    if (chars > limits.batchChars) yield* gathered();
+/** The statements that write rows, in order. Values cost less than a JSON list of rows, which SQLite parses. */
+export function* inserts(rows: readonly StoredRow[]): Generator<readonly [sql: string, ...values: SqlValue[]]> {
+  let at = 0;
+  for (const { count, sql } of INSERTS) {
+    for (; rows.length - at >= count; at += count) yield [sql, ...rows.slice(at, at + count).flat()];
   }
-  yield* gathered();
 }
 
 export function eventOf(session: SessionIdentity, row: SqlRow, data: string): SessionEvent {

@@ -15,7 +15,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import { eventOf, eventsIn, INSERT_MANY, INSERT_ONE, inParts, inRows, ROW_WITH } from './event-rows.ts';
+import { eventOf, eventsIn, inRows, inserts, ROW_WITH } from './event-rows.ts';
 import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
@@ -43,6 +43,9 @@ export class JournalDatabase {
   #losses = 0;
   #lostAfter = 0;
   #runsVersion = 0;
+  #statements = 0;
+  /** The size of the database, and the number of statements until which it is close enough. */
+  #size: { readonly bytes: number; readonly until: number } | null = null;
 
   constructor(db: SqlDatabase) {
     this.#storage = db;
@@ -106,7 +109,12 @@ export class JournalDatabase {
   }
 
   hasRoomFor(bytes: number): boolean {
-    return this.#storage.sizeBytes() + bytes < limits.sessionBytes;
+    // Reading the size is a query. Far below the limit, that of a few statements ago decides in the same way.
+    const known = this.#size;
+    const isClose = known !== null && known.bytes < limits.sessionBytes / 2 && this.#statements < known.until;
+    const size = isClose ? known.bytes : this.#storage.sizeBytes();
+    if (!isClose) this.#size = { bytes: size, until: this.#statements + limits.sizeCheckStatements };
+    return size + bytes < limits.sessionBytes;
   }
 
   /** @param fill writes what the session begins with: the session exists with it, or not at all */
@@ -191,6 +199,7 @@ export class JournalDatabase {
       this.#missing.delete(table);
     }
     if (writesRuns) this.#runsVersion += 1;
+    this.#statements += 1;
     return db.exec(sql, ...parameters);
   }
 
@@ -224,9 +233,9 @@ export class JournalDatabase {
     const events = this.#pending;
     this.#pending = [];
     try {
-      for (const part of inParts(inRows(events))) {
-        if (typeof part === 'string') this.#db.exec(INSERT_MANY, part);
-        else this.#db.exec(INSERT_ONE, ...part);
+      for (const insert of inserts(inRows(events))) {
+        this.#statements += 1;
+        this.#db.exec(...insert);
       }
     } catch (fault) {
       // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.

@@ -15,7 +15,7 @@ import { utf8Length } from '../domain/utf8.ts';
 import type { SqlDatabase, SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord, SessionRecord } from '../domain/session.ts';
 import { Blobs } from './blobs.ts';
-import { eachEvent, earlierColumn, eventOf, hasEarlier, outputOf, rowsUntil } from './event-rows.ts';
+import { eachEvent, earlierColumn, eventOf, hasEarlier, mentions, outputOf, rowsUntil } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
 import { ForkReader, ForkWriter } from './fork-rows.ts';
 import { History } from './history.ts';
@@ -221,20 +221,23 @@ export class Journal {
    * outputs of actions (see `outputs`). Ends after `limits.passedEvents` events of other runs.
    *
    * @param only events of these types; default: all
+   * @param mentioning leaves out most events whose data does not contain this piece of JSON, without reading them; default: none
    */
   slice(query: {
     readonly run: number;
     readonly after: number;
     readonly until: number;
     readonly only?: readonly EventType[];
+    readonly mentioning?: string;
   }): Slice<SessionEvent> {
-    const { run, after, until, only } = query;
+    const { run, after, until, only, mentioning } = query;
     const to = Math.min(until, after + limits.passedEvents);
     const types = only?.map((type) => `'${type}'`).join(', ');
     const rows = this.#db.find(
       `SELECT seq, run, iteration, type, at, action_id, action_name, earlier,
          CASE WHEN type = 'action_completed' THEN '{}' WHEN OCTET_LENGTH(data) <= ?1 THEN data END AS data
        FROM events WHERE seq > ?2 AND ${rowsUntil('?3')} AND run = ?4
+         ${mentioning === undefined ? '' : `AND ${mentions('?6', '?7')}`}
          ${types === undefined ? '' : `AND (type IN (${types}) OR ${hasEarlier(`${earlierColumn('type')} IN (${types})`)})`}
        ORDER BY seq LIMIT ?5`,
       limits.inlineBytes,
@@ -242,6 +245,7 @@ export class Journal {
       to,
       run,
       limits.pageRows,
+      ...(mentioning === undefined ? [] : [mentioning, JSON.stringify(mentioning).slice(1, -1)]),
     );
     const { events, chars, isAll } = this.#within(rows, {
       after,

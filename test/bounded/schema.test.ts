@@ -27,6 +27,7 @@ const SCHEMAS: readonly JsonObject[] = [
   { format: 'uri' },
   { format: 'nothing-known' },
   { type: 'object', properties: { a: { type: 'integer' }, b: { type: 'string' } }, required: ['a'] },
+  { type: 'object', properties: { a: { type: 'integer', default: 1 }, b: {} }, additionalProperties: false },
   { properties: { a: false }, additionalProperties: { type: 'string' } },
   { properties: { a: true }, patternProperties: { '^b': { minimum: 1 } }, additionalProperties: false },
   { propertyNames: { maxLength: 1 } },

@@ -1,7 +1,7 @@
 /** The rows of one turn's events are written with few statements (J1). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { eventsIn, inParts, inRows } from '../../src/journal/event-rows.ts';
+import { eventsIn, inRows, inserts } from '../../src/journal/event-rows.ts';
 import type { PendingEvent, StoredRow } from '../../src/journal/event-rows.ts';
 
 const row = (seq: number, data: string | null, state: string | null = null): StoredRow => [
@@ -18,38 +18,17 @@ const row = (seq: number, data: string | null, state: string | null = null): Sto
 ];
 const long = 'x'.repeat(limits.inlineBytes + 1);
 
-/** The parts: a number is a row that is written alone, a list is rows that are written together. */
-function parts(rows: readonly StoredRow[]): unknown[] {
-  return [...inParts(rows)].map((part) =>
-    typeof part === 'string' ? (JSON.parse(part) as StoredRow[]).map(([seq]) => seq) : part[0],
-  );
-}
-
-test('[J1] a single row is written as it is, several rows as one list', () => {
-  expect(parts([])).toEqual([]);
-  expect(parts([row(1, '{}')])).toEqual([1]);
-  expect(parts([row(1, '{}'), row(2, null), row(3, '{}', '{}')])).toEqual([[1, 2, 3]]);
-  const rows = [row(1, '{}'), row(2, '{"a":1}', '{"b":2}')];
-  expect(JSON.parse(String([...inParts(rows)][0]))).toEqual(rows);
-});
-
-test('[J1] long rows are written alone, in order', () => {
-  expect(parts([row(1, long), row(2, '{}')])).toEqual([1, 2]);
-  expect(parts([row(1, '{}'), row(2, '{}'), row(3, '{}', long), row(4, '{}'), row(5, '{}')])).toEqual([
-    [1, 2],
-    3,
-    [4, 5],
-  ]);
-  const half = 'x'.repeat(limits.inlineBytes / 2);
-  expect(parts([row(1, half, half), row(2, '{}')])).toEqual([[1, 2]]);
-  expect(parts([row(1, half, `${half}x`), row(2, '{}')])).toEqual([1, 2]);
-});
-
-test('[J1] the size of a list is limited', () => {
-  const each = 'x'.repeat(limits.inlineBytes);
-  const count = Math.ceil(limits.batchChars / limits.inlineBytes);
-  const rows = Array.from({ length: count * 2 + 1 }, (_, at) => row(at, each));
-  expect(parts(rows).map((part) => (Array.isArray(part) ? part.length : 'alone'))).toEqual([count, count, 'alone']);
+test('[J1] the rows of a turn are written in order, with few statements', () => {
+  for (const count of [0, 1, 2, 3, 10, 12, 25]) {
+    const rows = Array.from({ length: count }, (_, at) => row(at + 1, at % 2 === 0 ? long : '{}'));
+    const statements = [...inserts(rows)];
+    expect(statements.flatMap(([, ...values]) => values)).toEqual(rows.flat());
+    for (const [sql, ...values] of statements) {
+      expect(values.length).toBeLessThanOrEqual(100);
+      expect(sql.match(/\?/g)).toHaveLength(values.length);
+    }
+  }
+  expect([...inserts(Array.from({ length: 25 }, (_, at) => row(at + 1, null)))]).toHaveLength(5);
 });
 
 /** An event of this type; `run` 1 by default. */

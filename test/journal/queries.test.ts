@@ -72,6 +72,19 @@ describe('the cost of events', () => {
     expect(journal.full).toBe(true);
   });
 
+  test('[J6] far below the limit, the size is read again after a number of statements', () => {
+    const { sql, journal, add } = fixture();
+    expect(journal.full).toBe(false);
+    sql.sizeBytes = () => limits.sessionBytes;
+    expect(journal.full).toBe(false);
+    for (let n = 0; n < limits.sizeCheckStatements; n += 1) {
+      add('warning', {});
+      journal.page(0);
+      journal.event(journal.lastSeq);
+    }
+    expect(journal.full).toBe(true);
+  });
+
   test('[J6] a journal without a session refuses events', () => {
     const journal = new Journal(openNodeSql());
     expect(() => journal.append({ type: 'warning', runId: 'run_a_1', iteration: 1, at: 5, data: anyData({}) })).toThrow(

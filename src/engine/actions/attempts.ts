@@ -19,7 +19,7 @@ import { isCapability } from '../../domain/action-types.ts';
 import { limitsTurns } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ActionWorkspace, VariableStore } from '../../domain/ports/session-stores.ts';
-import type { ActionCall, ActionContext, LoadableSkills } from '../../executors/executor.ts';
+import type { ActionCall, ActionContext, LoadableSkills, UserMemory } from '../../executors/executor.ts';
 import { statusOf } from '../../scheduler/step.ts';
 import type { SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
 import { headerOf } from '../../telemetry/run-trace.ts';
@@ -167,10 +167,8 @@ export class Attempts {
       ...this.#traceOf(key, attempt),
       ...(answer === undefined ? {} : { answer }),
     };
-    const actionContext: ActionContext = {
-      ...this.#contextOf(key, attempt, abort.signal, resolved),
-      memory: userMemory(this.#scope, key, isRecovered || attempt > 1),
-    };
+    const memory = userMemory(this.#scope, key, isRecovered || attempt > 1);
+    const actionContext = this.#contextOf(key, attempt, { signal: abort.signal, memory, call: resolved });
     const execute = async (): Promise<ActionOutcome> => {
       // Cancelled in the turn that started it: it has not begun (J5).
       if (abort.signal.aborted) {
@@ -200,8 +198,13 @@ export class Attempts {
     return headerOf(context.trace?.attempt({ iteration: iterationOf(key), actionId, attempt }));
   }
 
-  #contextOf(key: ActionKey, attempt: number, signal: AbortSignal, call: ResolvedCall | null): ActionContext {
+  #contextOf(
+    key: ActionKey,
+    attempt: number,
+    given: { readonly signal: AbortSignal; readonly memory: UserMemory | null; readonly call: ResolvedCall | null },
+  ): ActionContext {
     const { context, inputQueue } = this.#scope;
+    const { signal, memory, call } = given;
     const { resolved } = context;
     return {
       signal,
@@ -218,6 +221,7 @@ export class Attempts {
       workspace: this.#workspaceOf(key, attempt, signal),
       skills: loadableSkills(resolved, key, this.#scope),
       tools: describableTools(resolved),
+      memory,
       withoutFacts: resolved.withoutFacts ?? null,
       recalls: limitsTurns(resolved.agent.memory),
       children: context.children,

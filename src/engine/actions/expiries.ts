@@ -9,8 +9,8 @@
  */
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { TimerId } from '../../scheduler/types.ts';
-import type { Deadlines } from './deadlines.ts';
-import { inOrder, popFirst, pushInOrder } from './heap.ts';
+import type { Deadlines } from '../../domain/deadlines.ts';
+import { inOrder, popFirst, pushInOrder } from '../../domain/heap.ts';
 
 interface Expiry {
   readonly timer: TimerId;

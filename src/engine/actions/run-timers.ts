@@ -13,7 +13,7 @@ import type { TimerId } from '../../scheduler/types.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
-import { Deadlines } from './deadlines.ts';
+import { Deadlines } from '../../domain/deadlines.ts';
 import { Expiries, isExpiry } from './expiries.ts';
 
 export class RunTimers {

@@ -100,7 +100,8 @@ class Progress {
   readonly context: ActionContext;
   readonly #publish: (data: EventData['progress']) => void;
   readonly #redact: Redactor;
-  readonly #held = new Map<string, EventData['progress'] & { readonly text: string }>();
+  /** Null until there is any live output: most actions have none. */
+  #held: Map<string, EventData['progress'] & { readonly text: string }> | null = null;
 
   constructor(context: ActionContext, redact: Redactor) {
     this.#redact = redact;
@@ -111,14 +112,16 @@ class Progress {
   #take(data: EventData['progress']): void {
     if (data.text === undefined) return this.#publish(redactJson({ ...data }, this.#redact) as EventData['progress']);
     const { stream = '' } = data;
-    const text = this.#redact((this.#held.get(stream)?.text ?? '') + data.text);
+    const held = (this.#held ??= new Map());
+    const text = this.#redact((held.get(stream)?.text ?? '') + data.text);
     const open = this.#redact.openChars(text);
-    this.#held.delete(stream);
-    if (open > 0) this.#held.set(stream, { ...data, text: text.slice(-open) });
+    held.delete(stream);
+    if (open > 0) held.set(stream, { ...data, text: text.slice(-open) });
     if (open < text.length) this.#publish({ ...data, text: text.slice(0, text.length - open) });
   }
 
   end(): void {
+    if (this.#held === null) return;
     for (const data of this.#held.values()) this.#publish(data);
     this.#held.clear();
   }

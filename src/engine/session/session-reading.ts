@@ -267,6 +267,7 @@ export class SessionReading {
         after,
         until: this.#until,
         only: ['action_queued'],
+        mentioning: '"type":"relic"',
       });
       if (found.some(({ type, data }) => type === 'action_queued' && data.type === 'relic')) return true;
       after = next;

@@ -7,7 +7,7 @@ import type { ActionContext } from '../executor.ts';
 import { failure } from '../../domain/failure.ts';
 import { failureOf, isOverload, wrongParameter } from '../failure.ts';
 import { refuseHeader } from '../outbound/outbound.ts';
-import { bytesRead } from '../outbound/small-body.ts';
+import { bodyRead } from '../outbound/small-body.ts';
 
 /** Maximum length of the returned text; `max_chars` overrides it. */
 const DEFAULT_MAX_CHARS = 50_000;
@@ -96,9 +96,10 @@ interface ReadText {
 
 /** Reads at most `maxChars` characters in the response's character set and cancels the rest. */
 export async function readText(response: Response, maxChars: number): Promise<ReadText> {
+  const whole = bodyRead(response);
+  if (typeof whole === 'string') return shortened(whole, maxChars);
   const type = response.headers.get('content-type') ?? '';
-  const bytes = bytesRead(response);
-  if (bytes !== null) return shortened((CHARSET.test(type) ? decoderFor(type) : UTF_8).decode(bytes), maxChars);
+  if (whole !== null) return shortened((CHARSET.test(type) ? decoderFor(type) : UTF_8).decode(whole), maxChars);
   if (response.body === null) return { text: '', truncated: false };
   const decoder = decoderFor(type);
   const reader = response.body.getReader();

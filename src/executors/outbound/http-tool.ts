@@ -6,7 +6,7 @@ import type { ActionOutcome } from '../../domain/action.ts';
 import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ToolImplementation } from '../../domain/manifests/tool.ts';
-import { RequestTemplate, textOf } from '../../domain/request-template.ts';
+import { encoded, RequestTemplate, textOf } from '../../domain/request-template.ts';
 import { httpFailure, readText } from '../builtin/web-page.ts';
 import { TRACEPARENT } from '../../domain/trace.ts';
 import type { ActionCall, ActionContext } from '../executor.ts';
@@ -73,14 +73,29 @@ function missingPlaceholder({ url, headers }: HttpImplementation): string | null
   return name === undefined ? null : `${name} is not set`;
 }
 
+/** An absolute URL without a query that the parser of URLs would not change. */
+const PLAIN_URL = /^https?:\/\/[a-z0-9.-]+(?::\d+)?(?:\/[\w~-][\w~.-]*)+$/;
+
 function withQuery(url: string, parameters: readonly (readonly [string, Json])[]): string {
-  const full = new URL(url);
-  for (const [name, value] of parameters) {
-    for (const item of Array.isArray(value) ? value : [value]) {
-      if (item !== null) full.searchParams.append(name, textOf(item));
-    }
+  const pairs = parameters.flatMap(([name, value]) => {
+    const items = (Array.isArray(value) ? value : [value]).filter((item) => item !== null);
+    return items.map((item): [string, string] => [name, textOf(item)]);
+  });
+  // Objects of the platform for the URL and its query would cost more than the text.
+  if (PLAIN_URL.test(url)) {
+    const query = pairs.map(([name, text]) => `${inForm(name)}=${inForm(text)}`).join('&');
+    return query === '' ? url : `${url}?${query}`;
   }
+  const full = new URL(url);
+  for (const [name, text] of pairs) full.searchParams.append(name, text);
   return full.href;
+}
+
+/** As `URLSearchParams` writes it. */
+function inForm(text: string): string {
+  return encoded(text).replace(/%20|[!'()~]/g, (found) =>
+    found === '%20' ? '+' : `%${found.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 function jsonOr(text: string): Json {

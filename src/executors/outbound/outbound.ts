@@ -12,6 +12,7 @@
  * 3. No header of the caller is sent to another origin than the intended one.
  * 4. The caller's signal ends everything, including the body.
  */
+import { Deadlines } from '../../domain/deadlines.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { OutboundFetch } from '../../domain/ports/outbound.ts';
@@ -67,6 +68,7 @@ export function wasCut(response: Response): boolean {
  */
 export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
   const caps = options.limits ?? limits;
+  const deadlines = new Deadlines(options.clock);
 
   return async (written, init) => {
     for (const [name, value] of Object.entries(init.headers ?? {})) {
@@ -78,7 +80,7 @@ export function createOutboundFetch(options: OutboundOptions): OutboundFetch {
     if (init.signal.aborted) stop();
     init.signal.addEventListener('abort', stop, { once: true });
     let timedOut = false;
-    const cancelTimer = options.clock.schedule(caps.fetchTimeoutMs, () => {
+    const cancelTimer = deadlines.schedule(caps.fetchTimeoutMs, () => {
       timedOut = true;
       abort.abort(new DOMException('the time limit was reached', 'TimeoutError'));
     });

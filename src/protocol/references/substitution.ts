@@ -42,11 +42,22 @@ export function substitute(
   spent: boolean;
   renderedChars: number;
 } {
+  if (!hasReferences(parameters))
+    return { value: parameters, warnings: [], blanks: [], spent: false, renderedChars: 0 };
   const before = quota.charsLeft;
   const substitution = new Substitution(lookup, quota);
   const value = substitution.object(parameters);
   const { blanks, spent } = substitution;
   return { value, warnings: substitution.warnings(), blanks, spent, renderedChars: before - quota.charsLeft };
+}
+
+/** Whether a text in the value may contain a reference: without one, parameters are used as they are. */
+function hasReferences(value: Json): boolean {
+  if (typeof value === 'string') return value.includes('$');
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(hasReferences);
+  for (const name in value) if (hasReferences(value[name] ?? null)) return true;
+  return false;
 }
 
 /** Characters that the references of a run's actions may still add to parameters, in UTF-16 code units. */

@@ -1,6 +1,6 @@
 /** Expiries of approvals and client calls: one timer for all, and none while they are suspended (J8, C3). */
 import { describe, expect, test } from 'vitest';
-import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
+import { Deadlines } from '../../../src/domain/deadlines.ts';
 import { Expiries } from '../../../src/engine/actions/expiries.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 

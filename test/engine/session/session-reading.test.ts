@@ -1,6 +1,6 @@
 /** Requests read a session in slices: a long session does not delay others on the same thread (X2). */
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../src/domain/json.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import { COLLECT, OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
@@ -210,11 +210,11 @@ describe('values read for requests', () => {
       share: new ThreadShare(new FairQueue(instantClock()), () => null),
       isGone: () => false,
     });
-  const queued = (journal: Journal, run: number, type: 'tool' | 'relic'): void =>
+  const queued = (journal: Journal, run: number, type: 'tool' | 'relic', parameters: JsonObject = {}): void =>
     void journal.append({
       ...head(run),
       type: 'action_queued',
-      data: anyData({ type, mode: 'async', parameters: {} }) as never,
+      data: anyData({ type, mode: 'async', parameters }) as never,
     });
   const completed = (journal: Journal, run: number, output: Json): number =>
     journal.append({ ...head(run), type: 'action_completed', data: { output, ms: 1, attempt: 1 } }).seq;
@@ -223,11 +223,15 @@ describe('values read for requests', () => {
     const journal = newJournal(openNodeSql());
     const [tools, relics] = [journal.runs.create({}, 1, 'running'), journal.runs.create({}, 2, 'running')];
     const before = readingOf(journal);
-    queued(journal, 1, 'tool');
+    queued(journal, 1, 'tool', { of: { type: 'relic' } });
     queued(journal, 2, 'relic');
     const reading = readingOf(journal);
     expect([await reading.calledRelic(tools), await reading.calledRelic(relics)]).toEqual([false, true]);
     expect(await before.calledRelic(relics)).toBe(false);
+    // Events of one turn share a row.
+    const mixed = journal.runs.create({}, 3, 'running');
+    for (const type of ['tool', 'relic', 'tool'] as const) queued(journal, 3, type);
+    expect(await readingOf(journal).calledRelic(mixed)).toBe(true);
   });
 
   test('[M6] the outputs of a workflow, and the number of its actions, including those of the runtime', async () => {

@@ -48,6 +48,17 @@ describe('[M3] placeholders of an http tool', () => {
     ]);
   });
 
+  test('the query of any texts is what the URL parser writes', async () => {
+    const url = 'https://api.example.com/v1/tickets';
+    const all = Array.from({ length: 0x180 }, (_, code) => String.fromCharCode(code)).join('');
+    const text = `${all}\u{1f600}\ud800+%20`;
+    const full = new URL(url);
+    full.searchParams.append(text, text);
+    const { asked } = await call({ url }, { [text]: text });
+    expect(asked[0]?.url).toBe(full.href);
+    expect((await call({ url }, { none: null })).asked[0]?.url).toBe(url);
+  });
+
   test('POST sends the others as a JSON body', async () => {
     const { asked } = await call(
       { url: 'https://api.example.com/tickets/{id}/notes', method: 'POST', headers: { 'x-user': '{user}' } },

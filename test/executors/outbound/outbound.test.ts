@@ -349,6 +349,23 @@ describe('[X2] for a caller that reads all of it', () => {
     expect(wasCut(response)).toBe(false);
   });
 
+  test.each([
+    ['UTF-8', 'application/json', new TextEncoder().encode('é\u{1f600}'), 'é\u{1f600}'],
+    ['another character set', 'text/plain; charset=latin1', new Uint8Array([0xe9]), 'é'],
+  ])('so has a small body with its size, in %s', async (_, type, bytes, text) => {
+    const headers = { 'content-type': type, 'content-length': String(bytes.length) };
+    const { get, clock } = network([new Response(bytes, { headers })], { limits: small });
+    const response = await get('https://example.com/', { readsAll: true });
+    expect(clock.next).toBeNull();
+    expect(await readText(response, 100)).toEqual({ text, truncated: false });
+  });
+
+  test('a body that is longer than its size and the limit fails the request', async () => {
+    const longer = new Response('0123456789ab', { headers: { 'content-length': '5' } });
+    const { get } = network([longer], { limits: small });
+    await expect(get('https://example.com/', { readsAll: true })).rejects.toMatchObject({ code: 'fetch_failed' });
+  });
+
   test('an empty response is an empty text', async () => {
     const { get, clock } = network([new Response(null, { status: 204 })], { limits: small });
     expect(await readText(await get('https://example.com/', { readsAll: true }), 100)).toMatchObject({ text: '' });

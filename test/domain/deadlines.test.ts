@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../../src/domain/ports/clock.ts';
-import { Deadlines } from '../../../src/engine/actions/deadlines.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
+import { Deadlines } from '../../src/domain/deadlines.ts';
+import { VirtualClock } from '../../testing/virtual-clock.ts';
 
 /** Counts the timers of the platform. */
 class CountingClock extends VirtualClock {

@@ -1,6 +1,6 @@
 /**
- * Maps a run's deadlines to one platform timer: a separate timer for each action, set and cleared within a millisecond,
- * would cost more than the decisions about it.
+ * Maps many deadlines to one platform timer: a separate timer for each action or request, set and cleared within a
+ * millisecond, would cost more than the decisions about it.
  *
  * Invariants:
  *  1. A callback runs once, at its time, in order of times; never after its cancel.
@@ -9,7 +9,7 @@
  *  3. Memory is proportional to the number of pending deadlines.
  *  4. A host clock that is set back delays nothing: when the platform's timer fires, its time has come.
  */
-import type { Clock } from '../../domain/ports/clock.ts';
+import type { Clock } from './ports/clock.ts';
 import { inOrder, popFirst, pushInOrder } from './heap.ts';
 
 interface Deadline {
