@@ -325,7 +325,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
 
   #reopen(): void {
     this.#directory.close();
-    this.#alarm.forgetAlarm();
     this.#opened = this.#openSession();
     this.#outbox = this.#openOutbox();
     this.#directory = this.#openDirectory();

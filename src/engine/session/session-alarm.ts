@@ -116,16 +116,11 @@ export interface AlarmPorts {
 
 export class SessionAlarm {
   readonly #ports: AlarmPorts;
-  /** When the alarm is due, as far as this host knows, epoch milliseconds; null: unknown, or none is set. */
-  #setFor: number | null = null;
+  /** When the alarm of a session is due, epoch milliseconds; null: unknown, or none is set. A deletion also deletes the alarm. */
+  #setFor: { readonly session: AlarmSession | null; readonly at: number } | null = null;
 
   constructor(ports: AlarmPorts) {
     this.#ports = ports;
-  }
-
-  /** The host has set or deleted its alarm on its own. */
-  forgetAlarm(): void {
-    this.#setFor = null;
   }
 
   /**
@@ -160,13 +155,14 @@ export class SessionAlarm {
   }
 
   async #set(at: number): Promise<void> {
-    const { clock, setAlarm } = this.#ports;
+    const { clock, setAlarm, session: current } = this.#ports;
     const { watchdogMs, alarmSlackMs } = limits;
-    const known = this.#setFor;
+    const session = current();
+    const known = this.#setFor?.session === session ? this.#setFor.at : null;
     // Only about the near future: what is due much later is not worth a wake-up of its own.
     const isNear = at <= clock.now() + watchdogMs;
     if (known !== null && isNear && known > clock.now() && known <= at && known >= at - alarmSlackMs) return;
-    this.#setFor = at;
+    this.#setFor = { session, at };
     try {
       await setAlarm(at);
     } catch (fault) {

@@ -325,8 +325,8 @@ describe('a runner that is down', () => {
     const moved = (): FakeSandbox['started'] => away.flatMap(({ sandbox }) => sandbox.started);
     for (const node of away) node.cut = true;
     const running = start(pool, job({ movable: true }));
+    await eventually(() => expect(away.flatMap(({ asked }) => asked)).toContain('PUT jobs'));
     await untilSo(() => expect(last?.sandbox.started).toHaveLength(2));
-    expect(away.flatMap(({ asked }) => asked)).toContain('PUT jobs');
     for (const node of away) node.cut = false;
     if (last !== undefined) {
       last.cut = true;
