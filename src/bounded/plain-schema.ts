@@ -18,7 +18,7 @@ const NOTES = ['title', 'description', 'default', 'examples'];
 const OF_MEMBERS: ReadonlySet<string> = new Set(['type', ...NOTES]);
 const OF_OBJECTS: ReadonlySet<string> = new Set([...OF_MEMBERS, 'properties', 'required', 'additionalProperties']);
 
-/** Null if the schema has any other keyword, or another form of one. */
+/** @returns null if the schema has any other keyword, or a keyword in another form: such a schema needs the full check */
 export function plainSchema(schema: JsonObject): PlainSchema | null {
   const { type, properties = {}, required = [], additionalProperties = true } = schema;
   if (!Object.keys(schema).every((keyword) => OF_OBJECTS.has(keyword))) return null;

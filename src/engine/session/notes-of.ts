@@ -5,7 +5,7 @@ import type { NoteStorage } from '../../domain/ports/storage.ts';
  * New notes of a session go to the session. What the object's own storage has remains visible: notes about deleted sessions,
  * and those of a session of an earlier version, until they are replaced.
  *
- * @param ofSession null: there is no session
+ * @param ofSession returns null if the object has no session
  * @param ofObject outlives the session
  */
 export function notesOf(ofSession: () => NoteStorage | null, ofObject: NoteStorage): NoteStorage {
