@@ -63,6 +63,7 @@ function outboxOf(env: Env, owner: string, id: string, hasRuns: boolean): Direct
     current: () => ({
       whose: { owner, session_id: id, incarnation: '' },
       entry: session,
+      isNew: false,
       runs: (known) => ({
         entries: hasRuns && (known === null || known === 'unknown' || known.through === 0) ? [run] : [],
         listed: { through: 1, open: [] },

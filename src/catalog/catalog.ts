@@ -11,6 +11,7 @@ import type { RelicDefinition } from '../domain/manifests/relic.ts';
 import type { SkillDefinition } from '../domain/manifests/skill.ts';
 import type { ToolDefinition } from '../domain/manifests/tool.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
+import { derived } from '../domain/derived.ts';
 import { withFeedEndpoint } from '../domain/feed-endpoint.ts';
 import { nearestNames } from '../domain/nearest.ts';
 
@@ -124,18 +125,26 @@ export function createCatalog(
     return { ...definitions, bundled: { subject: isBundled(subject), tools } };
   };
 
+  /** Once, so that what others derive from it can be kept with it. */
+  const resolvedAgent = derived((agent: AgentDefinition): ResolvedAgent => {
+    const definitions = resolved(agent);
+    const feeds = agent.feeds.map((feed) => withFeedEndpoint(feed, definitions.relics));
+    return { agent: { ...agent, feeds }, ...definitions };
+  });
+  const resolvedWorkflow = derived((workflow: WorkflowDefinition): ResolvedWorkflow => ({
+    workflow,
+    ...resolved(workflow),
+  }));
+
   return {
     data,
     agent(name, scope) {
       const agent = scope === undefined ? kinds.agent.get(name) : children.get(`agent/${name}@${scope}`);
-      if (agent?.kind !== 'Agent') return null;
-      const definitions = resolved(agent);
-      const feeds = agent.feeds.map((feed) => withFeedEndpoint(feed, definitions.relics));
-      return { agent: { ...agent, feeds }, ...definitions };
+      return agent?.kind === 'Agent' ? resolvedAgent(agent) : null;
     },
     workflow(name, scope) {
       const workflow = scope === undefined ? kinds.workflow.get(name) : children.get(`workflow/${name}@${scope}`);
-      return workflow?.kind === 'Workflow' ? { workflow, ...resolved(workflow) } : null;
+      return workflow?.kind === 'Workflow' ? resolvedWorkflow(workflow) : null;
     },
     tool: (name) => kinds.tool.get(name) ?? null,
     relic: (name) => kinds.relic.get(name) ?? null,

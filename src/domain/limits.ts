@@ -628,6 +628,9 @@ export const limits = {
   /** Copies of one isolate, and their characters together. */
   cachedDefinitions: 500,
   cachedDefinitionChars: 4_194_304,
+  /** Texts of which an isolate keeps what it has derived from them (recent-texts.ts), and their characters together. */
+  recentTexts: 100,
+  recentTextChars: 1_048_576,
   /** How far the clock of a catalogue's object may be ahead. */
   clockSkewMs: 60_000,
   /** Pinned definitions that a session keeps in addition to those of its open runs and its latest run. */

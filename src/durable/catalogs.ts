@@ -11,11 +11,13 @@ import { mcpToolsIn, withPinnedMcp } from '../catalog/store/pinned-mcp.ts';
 import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import type { ExposedManifests } from '../domain/catalog.ts';
+import { derived } from '../domain/derived.ts';
 import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../domain/manifests/tool.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import { RecentTexts } from '../domain/recent-texts.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import type { LearnedShapes } from '../domain/shape.ts';
 import { within } from '../domain/sleep.ts';
@@ -120,7 +122,7 @@ async function current(
   const common = kind === 'agent' ? bundled().agent(name, scope) : bundled().workflow(name, scope);
   if (common !== null) {
     const shapes = await shapesOf(env, clock, owner, undescribedTargets(common));
-    return { texts: { text: toPinned(common), shapes }, checked: null };
+    return { texts: { text: pinnedText(common), shapes }, checked: null };
   }
   const ask = async (): Promise<DefinitionTexts | null> =>
     valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
@@ -178,9 +180,25 @@ export async function learnShapes(env: Env, owner: string | null, shapes: Learne
   definitions.refreshSoon(owner);
 }
 
+/** Of a bundled definition. */
+const pinnedText = derived(toPinned);
+
+/** The definition in each text, and what it was last combined with. */
+const parsed = new RecentTexts((text): Parsed => ({ definition: fromPinned(text), latest: null }));
+
+interface Parsed {
+  readonly definition: ResolvedAgent | ResolvedWorkflow;
+  latest: (Pick<PinnedTexts, 'shapes' | 'mcp'> & { readonly resolved: ResolvedAgent | ResolvedWorkflow }) | null;
+}
+
+/** The same object for the same texts, as long as the isolate keeps it. */
 function resolvedFrom({ text, shapes, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
-  const resolved = { ...fromPinned(text), ...shapesIn(shapes) };
-  return 'agent' in resolved ? withPinnedMcp(resolved, mcp) : resolved;
+  const kept = parsed.of(text);
+  if (kept.latest?.shapes === shapes && kept.latest.mcp === mcp) return kept.latest.resolved;
+  const definition = shapes === null ? kept.definition : { ...kept.definition, ...shapesIn(shapes) };
+  const resolved = 'agent' in definition ? withPinnedMcp(definition, mcp) : definition;
+  kept.latest = { shapes, mcp, resolved };
+  return resolved;
 }
 
 /** Without the tools of its MCP servers. */
@@ -224,9 +242,6 @@ export class PinnedManifests {
   readonly #table: PinTable;
   readonly #mcp: McpAccess;
   readonly #inUse: () => Iterable<string>;
-  /** The definitions of the latest text, which is the same for most messages. */
-  #latest: { readonly text: string; readonly resolved: ResolvedAgent | ResolvedWorkflow } | null = null;
-
   #latestMcp: { readonly tools: McpTools; readonly json: string } | null = null;
 
   /** @param inUse pins of the open runs and of the latest run */
@@ -266,8 +281,7 @@ export class PinnedManifests {
   async #mcpOf({ text }: PinnedTexts, owner: string | null): Promise<string | null> {
     // Most agents have none: their text is not parsed for every message.
     if (!text.includes('"mcpServers":')) return null;
-    if (this.#latest?.text !== text) this.#latest = { text, resolved: fromPinned(text) };
-    const { resolved } = this.#latest;
+    const resolved = parsed.of(text).definition;
     if (!('agent' in resolved)) return null;
     const found = await this.#mcp.toolsOf(resolved, owner, () => this.#latestMcpTools());
     if (found === null) return null;

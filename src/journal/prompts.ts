@@ -15,6 +15,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
+import { RecentTexts } from '../domain/recent-texts.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
@@ -179,6 +180,9 @@ function resolved(parts: readonly Part[], previous: readonly JsonObject[]): Json
   return parts.flatMap((part) => (isReference(part) ? previous.slice(part[0], part[0] + part[1]) : [part]));
 }
 
+/** Sessions with the same agent have the same system prompt. */
+const digests = new RecentTexts((text) => bytesToHex(sha256(utf8ToBytes(text))));
+
 function digestOf(message: JsonObject): string {
-  return bytesToHex(sha256(utf8ToBytes(JSON.stringify(message))));
+  return digests.of(JSON.stringify(message));
 }

@@ -36,9 +36,8 @@ export class RunTable {
   readonly #db: JournalDatabase;
   /** What `cost` returns, until a run ends. */
   #cost: number | null | undefined;
-  /** What `newest` and `count` return, while the rows are of this version. */
+  /** What `newest` returns, while the rows are of this version. */
   #newest: { readonly run: RunRecord | null; readonly version: number } | null = null;
-  #count: { readonly runs: number; readonly version: number } | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -112,7 +111,8 @@ export class RunTable {
   }
 
   get(run: number): RunRecord | null {
-    if (this.#newest?.version === this.#db.runsVersion && this.#newest.run?.run === run) return this.#newest.run;
+    const { newest } = this;
+    if (newest?.run === run) return newest;
     const row = this.#db.find(`SELECT ${RUN} FROM runs WHERE run = ?`, run)[0];
     return row === undefined ? null : this.#toRun(row);
   }
@@ -129,10 +129,13 @@ export class RunTable {
     return found;
   }
 
-  /** The run that was created last, or null: the alarm, the directory and the feeds ask for it after every change. */
+  /** The run that was created last, or null. It is what is asked for most, several times between two changes. */
   get newest(): RunRecord | null {
     const { runsVersion: version } = this.#db;
-    if (this.#newest?.version !== version) this.#newest = { run: this.#read(1)[0] ?? null, version };
+    if (this.#newest?.version !== version) {
+      const [row] = this.#db.find(`SELECT ${RUN} FROM runs ORDER BY run DESC LIMIT 1`);
+      this.#newest = { run: row === undefined ? null : this.#toRun(row), version };
+    }
     return this.#newest.run;
   }
 
@@ -230,12 +233,7 @@ export class RunTable {
 
   /** Number of runs; they are numbered from 1. */
   get count(): number {
-    const { runsVersion: version } = this.#db;
-    if (this.#count?.version !== version) {
-      const [row] = this.#db.find(`SELECT COALESCE(MAX(run), 0) AS run FROM runs`);
-      this.#count = { runs: Number(row?.['run'] ?? 0), version };
-    }
-    return this.#count.runs;
+    return this.newest?.run ?? 0;
   }
 
   /** US dollars of all runs but this one, as far as they are known. */
@@ -296,10 +294,14 @@ export class RunTable {
   #toRun(row: SqlRow): RunRecord {
     const run = Number(row['run']);
     const load = (text: unknown): JsonObject => JSON.parse(this.#db.load(-run, 'input', text)) as JsonObject;
-    // A long input is read on demand: a page of runs would not fit in memory with all inputs.
-    let input = row['input'] === null ? null : load(row['input']);
-    const read = (): JsonObject =>
-      (input ??= load(this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']));
+    let input: JsonObject | null = null;
+    let text: unknown = row['input'];
+    const read = (): JsonObject => {
+      // A long input is read on demand: a page of runs would not fit in memory with all inputs.
+      input ??= load(text ?? this.#db.exec(`SELECT input FROM runs WHERE run = ?`, run)[0]?.['input']);
+      text = null;
+      return input;
+    };
     return {
       run,
       runId: runIdOf(this.#db.requireRecord(), run),

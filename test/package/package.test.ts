@@ -9,13 +9,18 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { listProcesses } from '../../cli/system/processes.ts';
 import { freePort } from '../../cli/system/services.ts';
+import { signalAll } from '../../container-runner/sandbox/process-tree.ts';
 import { startRegistry } from '../support/local-registry.ts';
 import type { LocalRegistry } from '../support/local-registry.ts';
 
 const PAGE = readFileSync(join(PACKAGE_ROOT, 'docs/first-agent.md'), 'utf8');
 /** An installation beside other tests on two cores, with a registry that may be slow. */
 const PATIENT_MS = 900_000;
+/** One block of commands. After this time it is ended, and the failure says which processes were left. */
+const COMMANDS_MS = 400_000;
+const GRACE_MS = 20_000;
 /** The blocks of commands, in order. */
 const BLOCKS = [...PAGE.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 
@@ -39,6 +44,9 @@ function environment(more: Readonly<Record<string, string>> = {}): NodeJS.Proces
     PATH: [join(PACKAGE_ROOT, 'node_modules/node/bin'), ...path].join(delimiter),
     npm_config_registry: registry.url,
     npm_config_update_notifier: 'false',
+    // npm waits for five minutes by default, each time that a download stalls
+    npm_config_fetch_timeout: '60000',
+    npm_config_fetch_retries: '4',
     NO_COLOR: '1',
     ...ports,
     ...more,
@@ -54,11 +62,25 @@ async function shell(
     cwd,
     env: environment(more),
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (piece: string) => (output += piece));
+  const end = (signal: 'SIGTERM' | 'SIGKILL'): void => {
+    const left = listProcesses().filter(({ group, command }) => group === child.pid || command.includes(folder));
+    output += [`\n${signal} after ${COMMANDS_MS / 1_000} s:`, ...left.map((one) => JSON.stringify(one)), ''].join('\n');
+    signalAll(
+      left.map(({ pid }) => pid),
+      signal,
+    );
+  };
+  const timers = [
+    setTimeout(() => end('SIGTERM'), COMMANDS_MS),
+    setTimeout(() => end('SIGKILL'), COMMANDS_MS + GRACE_MS),
+  ];
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  for (const timer of timers) clearTimeout(timer);
   return { code, output };
 }
 
@@ -204,12 +226,15 @@ describe('[K1] [K5] the package', () => {
     const { code, output } = await shell('node --version && npm test && npx --no cortex validate', project, path);
     expect(output).toContain('v22.');
     expect(code, output).toBe(0);
-    // cortex dev with the runner, until it has answered once
-    const dev = `node node_modules/cortex-edge/dist/cli/main.js dev > dev.log 2>&1 & pid=$!
-      until grep -q 'is ready' dev.log; do kill -0 $pid || { cat dev.log; exit 1; }; read -rt 0.2 <> <(:) || true; done
-      node node_modules/cortex-edge/dist/cli/main.js run assistant 'calculate 6 * 7'; kill -INT $pid; wait $pid`;
+    // cortex dev with the runner, until it has answered once; what it said explains a failure
+    const dev = `trap 'cat dev.log' EXIT
+      node node_modules/cortex-edge/dist/cli/main.js dev > dev.log 2>&1 & pid=$!
+      until grep -q 'is ready' dev.log; do kill -0 $pid; read -rt 0.2 <> <(:) || true; done
+      answer=$(timeout 120 node node_modules/cortex-edge/dist/cli/main.js run assistant 'calculate 6 * 7')
+      echo "answered: $answer"
+      kill -INT $pid; wait $pid`;
     const answered = await shell(dev, project, path);
-    expect(answered.output).toContain('42');
+    expect(answered.output).toMatch(/^answered: .*42/m);
     expect(answered.code, answered.output).toBe(0);
   });
 });

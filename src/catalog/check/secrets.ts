@@ -18,7 +18,7 @@ export interface SecretScope extends Omit<SecretUser, 'bundled'> {
 
 /**
  * Replaces `${TOOL_…}` in URLs and headers of http tools. A tool without access to its secret fails with the reason
- * when it is called.
+ * when it is called. What names no secret is not copied.
  *
  * @param allowed names that an agent allows its tools; default: those that the tools refer to
  */
@@ -49,7 +49,7 @@ export function withSecrets<T extends ImportedDefinitions>(
         }),
       );
       const { implementation } = ready;
-      if (implementation.type !== 'http' || (!filled && missing.length === 0)) return [name, ready];
+      if (implementation.type !== 'http' || (!filled && missing.length === 0)) return [name, tool];
       // an agent that imports a bundled tool must not redirect its request, which contains the operator's secret
       const sealed = shared && user.bundled && bundled?.subject !== true;
       const [reason] = missing;
@@ -57,7 +57,8 @@ export function withSecrets<T extends ImportedDefinitions>(
       return [name, { ...ready, implementation: { ...implementation, ...marks } }];
     }),
   );
-  return { ...definitions, tools };
+  const isChanged = [...tools].some(([name, tool]) => tool !== definitions.tools.get(name));
+  return isChanged ? { ...definitions, tools } : definitions;
 }
 
 /** Code reads its secrets when it runs; here only whether it may. */

@@ -234,7 +234,7 @@ export class GenerationRunner {
           runValues(this.#context.record, this.#context.runId),
         ),
     };
-    this.#log.afterSync(() => void streamGeneration(stream, abort.signal, skip));
+    this.#log.afterWrite(() => void streamGeneration(stream, abort.signal, skip));
   }
 
   /** Once per run: its facts could not be read in time, and the prompt shows none (C10). */

@@ -81,6 +81,15 @@ interface Block {
   shortened: boolean;
 }
 
+/** A block whose end is not in the journal. */
+export interface UnwrittenText {
+  readonly segment: number;
+  /** As readers have it. */
+  readonly content: string;
+  /** A response with references, as the model wrote it: its beginning. */
+  readonly written: string | null;
+}
+
 /** Renders the value of `$name` in a response. */
 export type RenderReference = (reference: Reference, value: NameValue) => RenderedReference;
 
@@ -278,9 +287,13 @@ export class Segments {
     return this.#patches(this.#unended());
   }
 
-  /** The same with the blocks that ended in a turn that could not be written: readers have their text. */
-  unwritten(): TextPatch[] {
-    return this.#patches([...this.#ending, ...this.#unended()]);
+  /** The texts of these blocks, and of those that ended in a turn that could not be written: readers have their text. */
+  unwritten(): UnwrittenText[] {
+    return this.#shown([...this.#ending, ...this.#unended()]).map((block) => ({
+      segment: block.segment,
+      content: shownOf(block),
+      written: block.parts === null ? null : writtenText(block.parts),
+    }));
   }
 
   /** Everything so far is durable. */
@@ -294,9 +307,14 @@ export class Segments {
   }
 
   #patches(blocks: readonly Block[]): TextPatch[] {
-    return blocks
-      .filter((block) => shownOf(block) !== '' && (block.type !== 'thought' || this.#streamThoughts))
-      .map((block) => this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: shownOf(block) }));
+    return this.#shown(blocks).map((block) =>
+      this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: shownOf(block) }),
+    );
+  }
+
+  /** The blocks of which readers have text. */
+  #shown(blocks: readonly Block[]): readonly Block[] {
+    return blocks.filter((block) => shownOf(block) !== '' && (block.type !== 'thought' || this.#streamThoughts));
   }
 
   /** @param pendingToo a value that is not there yet is written as pending */

@@ -5,7 +5,8 @@
 import type { Redaction } from '../../bounded/redaction.ts';
 import type { RunError } from '../../domain/errors.ts';
 import { withWholeTexts } from '../../domain/event.ts';
-import type { EventData, EventOf, EventType, JournaledEventType, SessionEvent, TextPatch } from '../../domain/event.ts';
+import type { EventData, EventOf, EventType, JournaledEventType, SessionEvent } from '../../domain/event.ts';
+import type { UnwrittenText } from '../generation/segments.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { outgoingEntry } from '../run/outgoing-events.ts';
@@ -30,8 +31,8 @@ type Opening = EventOf<'thought_started' | 'text_started' | 'response_started'>;
 interface AbandonedRun {
   readonly at: number;
   readonly error: RunError;
-  /** The known texts of open blocks, as readers have them; an unknown one is empty. */
-  readonly texts?: readonly TextPatch[];
+  /** The known texts of open blocks; an unknown one is empty. */
+  readonly texts?: readonly UnwrittenText[];
   /** Redacts patterns in what leaves (C9). */
   readonly outgoingText?: Redaction | null;
 }
@@ -85,7 +86,9 @@ export function endAbandonedRun(
     );
   };
   for (const [segment, opening] of blocks) {
-    const content = texts.find(({ data }) => data.segment === segment)?.data.delta ?? '';
+    const { content = '', written = null } = texts.find((text) => text.segment === segment) ?? {};
+    // What a reference stands for may be the bytes of a file, which no prompt shows.
+    const state = written === null ? undefined : { written };
     const end = { segment, content, cut: true as const };
     switch (opening.type) {
       case 'thought_started':
@@ -95,7 +98,7 @@ export function endAbandonedRun(
         append('text_completed', end, opening, undefined, { content });
         break;
       case 'response_started':
-        append('response_completed', { ...end, final: opening.data.final }, opening, undefined, { content });
+        append('response_completed', { ...end, final: opening.data.final }, opening, state, { content });
     }
   }
   for (const [key, { event, started }] of open) {

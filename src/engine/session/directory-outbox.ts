@@ -11,8 +11,8 @@
  *  2. Each write has a number that was stored before it was sent, so the index ignores what arrives late: from an earlier
  *     host, or after the write has failed because it had no answer in time.
  *  3. One write at a time, with the newest state. Deleted sessions first: no id is listed twice.
- *  4. No timer is held while nothing is running or written: a running session waits for `limits.directoryDelayMs` before
- *     it is written, a write for `limits.directoryTimeoutMs`, and a failed write for the alarm.
+ *  4. No timer is held while nothing is running or written: a running or new session waits for `limits.directoryDelayMs`
+ *     before it is written, a write for `limits.directoryTimeoutMs`, and a failed write for the alarm.
  *  5. Nothing is stored after `close`, which precedes the deletion of the session. The notes that it returns survive it.
  */
 import { backoffMs } from '../../domain/backoff.ts';
@@ -58,6 +58,8 @@ export interface ListedSession {
   readonly whose: Whose;
   /** Null: the directory does not list it. */
   readonly entry: DirectoryEntry | null;
+  /** It has no run yet. */
+  readonly isNew: boolean;
   /** @param known see run-listing.ts */
   readonly runs: (known: ListedRuns | null | 'unknown') => UnlistedRuns;
 }
@@ -76,6 +78,8 @@ export class DirectoryOutbox {
   #isWriting = false;
   /** Ends the delay before a write. */
   #hurry: (() => void) | null = null;
+  /** The number of the first write, which was stored with the session; null: the write was sent, or another host stored it. */
+  #reserved: number | null = null;
   #isClosed = false;
 
   constructor(ports: DirectoryOutboxPorts) {
@@ -138,7 +142,10 @@ export class DirectoryOutbox {
     this.#isWriting = true;
     try {
       while (this.isBehind) {
-        if (this.#mayWait()) await this.#delay();
+        if (this.#mayWait()) {
+          this.#reserve();
+          await this.#delay();
+        }
         if (!this.isBehind) return;
         await this.#writeNext();
         if (!this.#isClosed && this.#retry !== null) this.#ports.storage.delete(RETRY);
@@ -174,10 +181,13 @@ export class DirectoryOutbox {
     const { owner, session_id, incarnation } = whose;
     const known = this.#listed;
     const { entries: runs, listed } = found.runs(runsIn(known));
-    const number = (known?.number ?? 0) + 1;
+    const reserved = this.#reserved;
+    this.#reserved = null;
+    const number = reserved ?? (known?.number ?? 0) + 1;
     // Runs have no numbers: their ends replace what they were before, in any order.
     if (known === null) storage.put(LISTED, { ...whose, number, entry: null, runs: NO_RUNS } satisfies Listed);
-    else if (entry !== null) storage.put(LISTED, { ...known, ...whose, number, entry: null } satisfies Listed);
+    else if (entry !== null && reserved === null)
+      storage.put(LISTED, { ...known, ...whose, number, entry: null } satisfies Listed);
     await this.#answered(index(owner, session_id).write({ session_id, incarnation, number, entry, runs }));
     if (this.#isClosed) return;
     const text = entry === null ? null : JSON.stringify(entry);
@@ -192,9 +202,19 @@ export class DirectoryOutbox {
     throw new EngineError('directory_unavailable', message);
   }
 
-  /** A running session keeps its host anyway, and may change again soon. */
+  /** A running session keeps its host anyway, and may change again soon. A new one usually gets its first message at once. */
   #mayWait(): boolean {
-    return !this.#isClosed && !this.hasUnlisted && this.#ports.current()?.entry?.status === 'running';
+    if (this.#isClosed || this.hasUnlisted) return false;
+    const current = this.#ports.current();
+    return current?.entry != null && (current.entry.status === 'running' || current.isNew);
+  }
+
+  /** Stores the number of the first write in the turn in which the session is created: it costs no commit of its own. */
+  #reserve(): void {
+    const found = this.#ports.current();
+    if (found?.isNew !== true || this.#listed !== null) return;
+    this.#reserved = 1;
+    this.#ports.storage.put(LISTED, { ...found.whose, number: 1, entry: null, runs: NO_RUNS } satisfies Listed);
   }
 
   async #delay(): Promise<void> {

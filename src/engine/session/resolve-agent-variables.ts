@@ -2,6 +2,7 @@
 import { inRequest } from '../../catalog/check/secrets.ts';
 import { isOn, resolveVariables } from '../../catalog/build/variables.ts';
 import { contextVariables } from '../../domain/context-variables.ts';
+import { derived } from '../../domain/derived.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { PromptChanges } from '../../domain/prompt-parts.ts';
@@ -15,6 +16,7 @@ import type { SessionRecord } from '../../domain/session.ts';
  */
 export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRecord): ResolvedAgent {
   const { agent } = resolved;
+  if (!mayNameVariables(resolved)) return resolved;
   const own = {
     DATE: new Date(record.created_at).toISOString().slice(0, 10),
     SESSION_ID: record.session_id,
@@ -70,6 +72,17 @@ export function resolveAgentVariables(resolved: ResolvedAgent, record: SessionRe
   );
   return { ...resolved, tools, agent: { ...agent, persona, ...prompt, feeds, memory } };
 }
+
+/** Sessions share an agent that names no variable, with all that is derived from it. */
+const mayNameVariables = derived(({ agent, tools }: ResolvedAgent): boolean => {
+  const { persona, prompt, memory, feeds } = agent;
+  const requests = [...tools.values()].flatMap(({ implementation }) =>
+    implementation.type === 'http' ? [implementation.url, implementation.headers] : [],
+  );
+  const isSwitched = feeds.some(({ enabledBy }) => enabledBy !== undefined);
+  const texts = [persona, prompt, memory.summary?.template, feeds.map(({ source }) => source.params), requests];
+  return isSwitched || JSON.stringify(texts).includes('$');
+});
 
 /** Resolves the author's text between the placeholders of replaced parts; a value cannot become a placeholder (L4). */
 function inPromptChanges(changes: PromptChanges, resolve: (text: string) => string): PromptChanges {

@@ -19,7 +19,8 @@ export function listedSession(session: ListingSource): ListedSession | null {
   const { owner, session_id, incarnation = '', kind, ephemeral } = session.record;
   if (kind === 'child' || ephemeral === true) return null;
   const whose = { owner, session_id, incarnation };
-  return { whose, entry: session.directoryEntry, runs: (known) => unlistedRuns(session, known) };
+  const isNew = session.runCount === 0;
+  return { whose, entry: session.directoryEntry, isNew, runs: (known) => unlistedRuns(session, known) };
 }
 
 /**

@@ -12,13 +12,14 @@
 import type { ActionKey } from '../../domain/action.ts';
 import { EngineError, messageOf } from '../../domain/errors.ts';
 import type { RunError } from '../../domain/errors.ts';
-import type { EventData, SessionEvent, TextPatch } from '../../domain/event.ts';
+import type { EventData, SessionEvent } from '../../domain/event.ts';
 import { MEMORY_FEED } from '../../domain/facts.ts';
 import { limits } from '../../domain/limits.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import { runIdOf } from '../../journal/run-id.ts';
 import { boundChildren } from '../policy/policy-lists.ts';
+import type { UnwrittenText } from '../generation/segments.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
 import { InputQueue } from '../run/input-queue.ts';
@@ -356,7 +357,7 @@ export class SessionRuns {
    *
    * @param texts the texts of its open blocks, if they are known
    */
-  async fail(record: RunRecord, error: RunError, texts: readonly TextPatch[] = []): Promise<void> {
+  async fail(record: RunRecord, error: RunError, texts: readonly UnwrittenText[] = []): Promise<void> {
     const at = this.#scope.clock.now();
     const outgoingText = redactionOfEnd(this.#scope, record);
     const end = this.#journal.atomically(() =>

@@ -4,6 +4,7 @@
  *
  * It consists of parts, in the order of `PROMPT_PARTS`. A manifest may replace most of them (docs/prompt.md).
  */
+import { derived } from '../../domain/derived.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { PROMPT_PARTS, promptPartSpec } from '../../domain/prompt-parts.ts';
 import type { PromptPartId, PromptPlaceholder } from '../../domain/prompt-parts.ts';
@@ -19,9 +20,7 @@ export interface PromptPart {
 }
 
 /** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
-export function buildSystemPrompt(resolved: ResolvedAgent): string {
-  return promptSections(resolved).join('\n\n');
-}
+export const buildSystemPrompt = derived((resolved: ResolvedAgent): string => promptSections(resolved).join('\n\n'));
 
 /** The parts of the agent's prompt, with those that its manifest leaves out. Parts that have no content are absent. */
 export function promptParts(resolved: ResolvedAgent): readonly PromptPart[] {

@@ -10,6 +10,7 @@
  *  2. A short form is shorter than the budget, and the work is linear in the number of tools: only as many are rendered in
  *     full as fit, and a few more.
  */
+import { derived } from '../../domain/derived.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isPassed } from '../../domain/manifests/tool.ts';
@@ -38,17 +39,8 @@ export interface ShownTools {
   readonly unlisted: number;
 }
 
-const shown = new WeakMap<ResolvedAgent, ShownTools>();
-
-/** The choice for an agent. It is made once for each run, because prompts, calls and failures need it. */
-export function shownTools(resolved: ResolvedAgent): ShownTools {
-  let known = shown.get(resolved);
-  if (known === undefined) {
-    known = choose(resolved);
-    shown.set(resolved, known);
-  }
-  return known;
-}
+/** The choice for an agent: prompts, calls and failures need it. */
+export const shownTools = derived(choose);
 
 /** Whether the prompt lacks parameters of tools. */
 export function hasShortTools(resolved: ResolvedAgent): boolean {

@@ -1,6 +1,6 @@
 /** A run that cannot continue ends with all its actions (S10, J3). */
 import { expect, test } from 'vitest';
-import type { EventData, JournaledEventType, SessionEvent, TextPatch } from '../../../src/domain/event.ts';
+import type { EventData, JournaledEventType, SessionEvent } from '../../../src/domain/event.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
 import { endAbandonedRun } from '../../../src/engine/replay/abandoned-run.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
@@ -161,8 +161,7 @@ test('[J4] open blocks are closed as cut, with their text if it is known, and re
   write('text_started', {}, 1);
   write('thought_started', { reasoning: true }, 1);
   write('response_started', { final: true }, 2);
-  const head = { seq: null, session_id: 's', run_id: run.runId, iteration: 2, timestamp: 8 };
-  const known: TextPatch = { ...head, type: 'response', data: { segment: 5, offset: 0, delta: 'the answer so' } };
+  const known = { segment: 5, content: 'the answer so', written: 'the $a so' };
   const events = endAbandonedRun(journal, run, { at: 9, error: ERROR, texts: [known] });
   expect(events.map(({ seq, type, iteration, data }) => ({ seq, type, iteration, data }))).toMatchObject([
     { seq: null, type: 'text', iteration: 1, data: { segment: 3, offset: 0, delta: '' } },
@@ -173,4 +172,7 @@ test('[J4] open blocks are closed as cut, with their text if it is known, and re
     { seq: 8, type: 'response_completed', data: { segment: 5, content: 'the answer so', cut: true, final: true } },
     { seq: 9, type: 'agent_failed', data: { error: ERROR } },
   ]);
+  // Later prompts have it as the model wrote it.
+  const answer = [...journal.eventsOf(journal.runs.require(1))].find(({ event }) => event.seq === 8);
+  expect(answer?.state).toEqual({ written: 'the $a so' });
 });

@@ -48,6 +48,7 @@ let calls: Call[];
 let answer: () => Promise<void>;
 let current: DirectoryEntry | null;
 let incarnation: string;
+let isNew: boolean;
 /** Runs by number: the status of each one that has ended or waits. */
 let runs: Map<number, string>;
 let outbox: DirectoryOutbox;
@@ -83,7 +84,8 @@ const listing = (known: ListedRuns | null | 'unknown'): UnlistedRuns => {
 function open(): DirectoryOutbox {
   return (outbox = new DirectoryOutbox({
     storage: notes,
-    current: () => current && { whose: { owner: 'ann', session_id: ID, incarnation }, entry: current, runs: listing },
+    current: () =>
+      current && { whose: { owner: 'ann', session_id: ID, incarnation }, entry: current, isNew, runs: listing },
     index: (owner, id) => {
       expect([owner, id]).toEqual(['ann', ID]);
       const call = async (made: Call): Promise<void> => {
@@ -106,6 +108,7 @@ beforeEach(() => {
   answer = async () => undefined;
   current = ENTRY;
   incarnation = 'i1';
+  isNew = false;
   runs = new Map();
   open();
 });
@@ -172,6 +175,43 @@ describe('C6: the outbox', () => {
     clock.advance(limits.directoryDelayMs);
     await done;
     expect(calls).toMatchObject([{ entry: { status: 'running' } }]);
+  });
+
+  test('waits a little for the first run of a new session: with a short one, it costs one write', async () => {
+    isNew = true;
+    const done = outbox.update();
+    // In the turn in which the session is created: with the session, it is one commit.
+    expect(notes.values.size).toBe(1);
+    clock.advance(limits.directoryDelayMs - 1);
+    await settle();
+    expect(calls).toEqual([]);
+    isNew = false;
+    change({ status: 'running' });
+    expect(outbox.update()).toBeNull();
+    const stored: unknown[] = [];
+    const put = notes.put;
+    notes.put = (key, value) => (stored.push(value), put(key, value));
+    change({ status: 'idle', title: 'Hello' });
+    expect(outbox.update()).toBeNull();
+    await done;
+    expect(written()).toEqual([[1, 'Hello']]);
+    expect(stored).toMatchObject([{ number: 1, entry: JSON.stringify(current) }]);
+    expect([outbox.isBehind, clock.next]).toEqual([false, null]);
+    change({ title: 'Again' });
+    await outbox.update();
+    expect(written()).toEqual([
+      [1, 'Hello'],
+      [2, 'Again'],
+    ]);
+  });
+
+  test('writes a new session that gets no message', async () => {
+    isNew = true;
+    const done = outbox.update();
+    clock.advance(limits.directoryDelayMs);
+    await done;
+    expect(written()).toEqual([[1, null]]);
+    expect([outbox.isBehind, clock.next]).toEqual([false, null]);
   });
 
   test('does not write a state that the index has already', async () => {
@@ -269,6 +309,18 @@ describe('C6: a host that is lost', () => {
     expect(calls).toEqual([]);
     await open().update();
     expect(written()).toEqual([[1, null]]);
+  });
+
+  test('during the delay of a new session: the next one writes it, with a higher number', async () => {
+    isNew = true;
+    void outbox.update();
+    clock = new VirtualClock();
+    open();
+    expect(outbox.dueAt).toBe(clock.now());
+    const done = outbox.update();
+    clock.advance(limits.directoryDelayMs);
+    await done;
+    expect(written()).toEqual([[2, null]]);
   });
 
   test('during the delay: the alarm of the next one writes', async () => {

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
+import { TOOL_DEFAULTS } from '../../../src/domain/tool-defaults.ts';
 import { resolveAgentVariables } from '../../../src/engine/session/resolve-agent-variables.ts';
 import { SESSION_ID, SESSION_RECORD } from '../../journal/journal-kit.ts';
 import { feedOf } from '../../support/definitions.ts';
@@ -42,6 +43,50 @@ test('[M5] a manifest cannot replace the variables of the session', () => {
     resolveAgentVariables(assistant({ persona, variables }), { ...RECORD, user_id: userId }).agent.persona.agent;
   expect(resolve('u1')).toBe(`u1 2026-01-02 ${SESSION_ID} assistant`);
   expect(resolve(null)).toBe(`x 2026-01-02 ${SESSION_ID} assistant`);
+});
+
+describe('[M5] [Z3] an agent', () => {
+  const PLAIN = { persona: { agent: 'Plain.', user: '', examples: [] }, variables: { TEAM: 'blue' } };
+  const feed = feedOf('f', { source: { type: 'internal', name: 'x', action: null, params: { of: '${TEAM}' } } });
+  const { memory } = assistant().agent;
+  const http = (more: object): ToolDefinition => ({
+    ...TOOL_DEFAULTS,
+    name: 't',
+    summary: 't',
+    parameters: {},
+    implementation: { type: 'http', method: 'GET', url: 'https://x.example/', headers: {}, ...more },
+  });
+
+  test('that names no variable is shared by all sessions', () => {
+    const plain = assistant(PLAIN, [http({})]);
+    expect(resolveAgentVariables(plain, RECORD)).toBe(plain);
+    expect(resolveAgentVariables(plain, { ...RECORD, user_id: 'u1' })).toBe(plain);
+  });
+
+  test.each([
+    ['persona', { persona: { ...PLAIN.persona, agent: '${TEAM}' } }, []],
+    ['user persona', { persona: { ...PLAIN.persona, user: '${TEAM}' } }, []],
+    ['example', { persona: { ...PLAIN.persona, examples: ['${TEAM}'] } }, []],
+    ['part of the prompt', { prompt: { rules: ['${TEAM}'] } }, []],
+    ['summary', { memory: { ...memory, summary: { ...memory.summary, template: '${TEAM}' } } }, []],
+    ['feed', { feeds: [feed] }, []],
+    ['URL', {}, [http({ url: 'https://x.example/${TEAM}' })]],
+    ['header', {}, [http({ headers: { team: '${TEAM}' } })]],
+  ])('has the variable in its %s', (_place, more, tools) => {
+    const given = assistant({ ...PLAIN, ...(more as object) }, tools);
+    const resolved = resolveAgentVariables(given, RECORD);
+    const { variables: _declared, ...agent } = resolved.agent;
+    const text = JSON.stringify([agent, [...resolved.tools.values()]]);
+    expect(text).toContain('blue');
+    expect(text).not.toContain('TEAM');
+  });
+
+  test('has its feeds switched', () => {
+    const switched = { ...feedOf('f', {}), enabledBy: '${FLAG:-no}' };
+    expect(resolveAgentVariables(assistant({ ...PLAIN, feeds: [switched] }), RECORD).agent.feeds).toMatchObject([
+      { enabled: false },
+    ]);
+  });
 });
 
 test('[F1] [M5] variables in the parameters of feeds are replaced at any depth; member names are unchanged', () => {
