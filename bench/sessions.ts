@@ -22,7 +22,7 @@ const TURNS = Number(process.env['BENCH_TURNS'] ?? 8);
 const LIVE = Number(process.env['BENCH_LIVE'] ?? 500);
 const READERS = 200;
 const AT_ONCE = 8;
-/** Until what new sessions have left running is done. */
+/** Until what new sessions have left to do is done: the list of sessions is written after a second. */
 const SETTLE_MS = 2_500;
 /** Of a connected session, in KiB. */
 const MEMORY_TARGET = 350;
@@ -35,7 +35,7 @@ const host = await startHost(model.baseUrl);
 try {
   const all = contestants(`word${TOKENS - 1} `);
   const made = await measureNewSessions(all);
-  for (const [name, rates] of made) console.error(`${name}: ${percentile(rates, 0.5).toFixed(0)} new sessions/s`);
+  for (const [name, rounds] of made) console.error(`${name}: ${medianOf(rounds, 'rate').toFixed(0)} new sessions/s`);
   const turns = await measureTurns(all);
   for (const [name, taken] of turns) {
     console.error(
@@ -67,17 +67,35 @@ async function inParallel(count: number, atOnce: number, work: (n: number) => Pr
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-/** Sessions per second, by round; all systems take turns. */
-async function measureNewSessions(all: readonly Contestant[]): Promise<Map<string, number[]>> {
-  const rates = new Map(all.map(({ name }) => [name, [] as number[]]));
+interface Made {
+  /** New sessions per second. */
+  readonly rate: number;
+  /** CPU time of workerd for one of them, with what it does afterwards. */
+  readonly cpuMs: number;
+}
+
+function medianOf(rounds: readonly Made[], value: keyof Made): number {
+  return percentile(
+    rounds.map((round) => round[value]),
+    0.5,
+  );
+}
+
+/** By round; all systems take turns. */
+async function measureNewSessions(all: readonly Contestant[]): Promise<Map<string, Made[]>> {
+  const made = new Map(all.map(({ name }) => [name, [] as Made[]]));
   for (let round = -2; round < ROUNDS; round += 1) {
     for (const { name, create } of all) {
       const startedAt = performance.now();
+      const before = host.usage().cpuMs;
       await inParallel(SESSIONS, AT_ONCE, async () => void (await create(host.base)));
-      if (round >= 0) rates.get(name)?.push((SESSIONS * 1_000) / (performance.now() - startedAt));
+      const rate = (SESSIONS * 1_000) / (performance.now() - startedAt);
+      await delay(SETTLE_MS);
+      const cpuMs = (host.usage().cpuMs - before) / SESSIONS;
+      if (round >= 0) made.get(name)?.push({ rate, cpuMs });
     }
   }
-  return rates;
+  return made;
 }
 
 async function measureTurns(all: readonly Contestant[]): Promise<Map<string, Turn[]>> {
@@ -174,13 +192,13 @@ async function measureBurst(host: Host): Promise<{ turn: number; journaled: numb
 
 function report(
   all: readonly Contestant[],
-  made: ReadonlyMap<string, readonly number[]>,
+  made: ReadonlyMap<string, readonly Made[]>,
   turns: ReadonlyMap<string, readonly Turn[]>,
   memory: ReadonlyMap<string, { live: number; idle: number }>,
   idle: { none: number; waiting: number },
   burst: readonly { turn: number; journaled: number; live: number }[],
 ): string {
-  const rate = (name: string): number => percentile(made.get(name) ?? [], 0.5);
+  const rate = (name: string): number => medianOf(made.get(name) ?? [], 'rate');
   const total = (name: string, share = 0.5): number =>
     percentile(
       (turns.get(name) ?? []).map((turn) => turn.totalMs),
@@ -219,7 +237,7 @@ function report(
   return `All systems run in one workerd, over HTTP on loopback. Values are medians of ${ROUNDS} rounds, in which the systems take turns. The
 bare object (a Durable Object) stores one row per session, reads the model's words, sends each as an event and stores none of
 them. The listed one also writes a row to a second object after its answer, one of 16: a list of all sessions needs that, and
-Cortex Edge has one. In the row after it, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent
+Cortex Edge has one, and writes it a second after the creation, or with the end of the first run; the CPU time includes it. In the row after it, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent
 from its documentation, over a WebSocket that is already open. The model is a server that sends ${TOKENS} words without pauses,
 one per chunk, so the values measure everything except the model.
 
@@ -230,6 +248,7 @@ ${table(
     '',
     'new sessions/s',
     'relative to the bare object',
+    'CPU of one',
     'chat turn p50',
     'p95',
     'relative to the bare object',
@@ -239,6 +258,7 @@ ${table(
     title(name),
     rate(name).toFixed(0),
     (rate(name) / rate(bare)).toFixed(2),
+    `${medianOf(made.get(name) ?? [], 'cpuMs').toFixed(1)} ms`,
     ...(turns.has(name)
       ? [
           `${total(name).toFixed(1)} ms`,
