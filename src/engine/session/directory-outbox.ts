@@ -76,6 +76,8 @@ export interface DirectoryOutboxPorts {
 export class DirectoryOutbox {
   readonly #ports: DirectoryOutboxPorts;
   #isWriting = false;
+  /** Null: not read yet. A session that is deleted gets another outbox, so only `#writeNext` changes it. */
+  #hasUnlisted: boolean | null = null;
   /** Ends the delay before a write. */
   #hurry: (() => void) | null = null;
   /** The number of the first write, which was stored with the session; null: the write was sent, or another host stored it. */
@@ -99,8 +101,11 @@ export class DirectoryOutbox {
 
   /** Whether the index must still forget a deleted session. */
   get hasUnlisted(): boolean {
-    const [note] = this.#ports.storage.list({ prefix: UNLISTED });
-    return note !== undefined;
+    if (this.#hasUnlisted === null) {
+      const [note] = this.#ports.storage.list({ prefix: UNLISTED });
+      this.#hasUnlisted = note !== undefined;
+    }
+    return this.#hasUnlisted;
   }
 
   /** When `update` has something to do, epoch milliseconds; null if the index has everything. */
@@ -173,6 +178,7 @@ export class DirectoryOutbox {
       const [key, { owner, session_id: id, incarnation }] = unlisted;
       await this.#answered(index(owner, id).forget(id, incarnation));
       if (!this.#isClosed) storage.delete(key);
+      this.#hasUnlisted = null;
       return;
     }
     const found = current();
