@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
+import { eventually } from '../support/eventually.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const KEYS =
@@ -139,7 +140,16 @@ test('[H1] an invented id of a session, a run or a webhook creates no file', asy
     readdirSync(join(stateDir, 'worker'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.sqlite'),
     );
-  // the key's own objects exist by now
+  // The sessions of the other tests are listed, a second after their creation: their objects exist by now.
+  const { session_id: last } = (await (await post('ann', '/agent/assistant/session', {})).json()) as {
+    session_id: string;
+  };
+  await eventually(async () =>
+    expect(await (await as('ann', '/sessions')).json()).toMatchObject({
+      sessions: expect.arrayContaining([expect.objectContaining({ session_id: last })]),
+    }),
+  );
+  // So do those of this key.
   await Promise.all(['/agents', '/executions', '/schedules', '/health'].map(async (path) => await as('bob', path)));
   const before = files();
   const made = `ses_${'a1'.repeat(16)}`;
