@@ -236,8 +236,9 @@ function report(
   const ours = 'Cortex Edge';
   return `All systems run in one workerd, over HTTP on loopback. Values are medians of ${ROUNDS} rounds, in which the systems take turns. The
 bare object (a Durable Object) stores one row per session, reads the model's words, sends each as an event and stores none of
-them. The listed one also writes a row to a second object after its answer, one of 16: a list of all sessions needs that, and
-Cortex Edge has one, and writes it a second after the creation, or with the end of the first run; the CPU time includes it. In the row after it, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent
+them. The listed one also writes a row to a second object after its answer, one of 16: a list of all sessions needs that. Cortex Edge has such
+a list; a session is added to it a second after its creation, or at the end of its first run. The CPU time includes this write. In the
+row after the listed one, the bare object forwards the model's bytes unread. The Agents SDK runs the chat agent
 from its documentation, over a WebSocket that is already open. The model is a server that sends ${TOKENS} words without pauses,
 one per chunk, so the values measure everything except the model.
 
@@ -248,7 +249,7 @@ ${table(
     '',
     'new sessions/s',
     'relative to the bare object',
-    'CPU of one',
+    'CPU per session',
     'chat turn p50',
     'p95',
     'relative to the bare object',

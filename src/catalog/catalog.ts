@@ -125,7 +125,7 @@ export function createCatalog(
     return { ...definitions, bundled: { subject: isBundled(subject), tools } };
   };
 
-  /** Once, so that what others derive from it can be kept with it. */
+  /** Made once for each definition: what others derive from the result is kept with it. */
   const resolvedAgent = derived((agent: AgentDefinition): ResolvedAgent => {
     const definitions = resolved(agent);
     const feeds = agent.feeds.map((feed) => withFeedEndpoint(feed, definitions.relics));

@@ -1,5 +1,6 @@
 /**
- * A function that derives its value once from each object, and keeps it as long as the object, which nobody changes.
+ * A function that derives its value once from each object, and keeps it for the lifetime of the object. The object must never
+ * change.
  *
  * @param derive depends on the object only
  */

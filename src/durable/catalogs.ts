@@ -180,25 +180,23 @@ export async function learnShapes(env: Env, owner: string | null, shapes: Learne
   definitions.refreshSoon(owner);
 }
 
-/** Of a bundled definition. */
+/** The pinned text of a bundled definition. */
 const pinnedText = derived(toPinned);
 
-/** The definition in each text, and what it was last combined with. */
-const parsed = new RecentTexts((text): Parsed => ({ definition: fromPinned(text), latest: null }));
+/** Between the parts of a key. JSON texts contain no such character. */
+const PART_END = '\0';
 
-interface Parsed {
-  readonly definition: ResolvedAgent | ResolvedWorkflow;
-  latest: (Pick<PinnedTexts, 'shapes' | 'mcp'> & { readonly resolved: ResolvedAgent | ResolvedWorkflow }) | null;
-}
+/** The definitions in pinned texts that were used last, by all parts of such a text. */
+const definitionsIn = new RecentTexts((key): ResolvedAgent | ResolvedWorkflow => {
+  const [text = '', shapes = '', mcp = ''] = key.split(PART_END);
+  const definition = { ...fromPinned(text), ...shapesIn(shapes === '' ? null : shapes) };
+  return 'agent' in definition ? withPinnedMcp(definition, mcp === '' ? null : mcp) : definition;
+});
 
 /** The same object for the same texts, as long as the isolate keeps it. */
 function resolvedFrom({ text, shapes, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
-  const kept = parsed.of(text);
-  if (kept.latest?.shapes === shapes && kept.latest.mcp === mcp) return kept.latest.resolved;
-  const definition = shapes === null ? kept.definition : { ...kept.definition, ...shapesIn(shapes) };
-  const resolved = 'agent' in definition ? withPinnedMcp(definition, mcp) : definition;
-  kept.latest = { shapes, mcp, resolved };
-  return resolved;
+  const isPlain = shapes === null && mcp === null;
+  return definitionsIn.of(isPlain ? text : [text, shapes ?? '', mcp ?? ''].join(PART_END));
 }
 
 /** Without the tools of its MCP servers. */
@@ -242,6 +240,8 @@ export class PinnedManifests {
   readonly #table: PinTable;
   readonly #mcp: McpAccess;
   readonly #inUse: () => Iterable<string>;
+  /** The definitions of the latest text with MCP servers: their tools are known by this object. */
+  #latest: { readonly text: string; readonly resolved: ResolvedAgent | ResolvedWorkflow } | null = null;
   #latestMcp: { readonly tools: McpTools; readonly json: string } | null = null;
 
   /** @param inUse pins of the open runs and of the latest run */
@@ -281,7 +281,8 @@ export class PinnedManifests {
   async #mcpOf({ text }: PinnedTexts, owner: string | null): Promise<string | null> {
     // Most agents have none: their text is not parsed for every message.
     if (!text.includes('"mcpServers":')) return null;
-    const resolved = parsed.of(text).definition;
+    if (this.#latest?.text !== text) this.#latest = { text, resolved: resolvedFrom({ text, shapes: null }) };
+    const { resolved } = this.#latest;
     if (!('agent' in resolved)) return null;
     const found = await this.#mcp.toolsOf(resolved, owner, () => this.#latestMcpTools());
     if (found === null) return null;

@@ -180,9 +180,14 @@ function resolved(parts: readonly Part[], previous: readonly JsonObject[]): Json
   return parts.flatMap((part) => (isReference(part) ? previous.slice(part[0], part[0] + part[1]) : [part]));
 }
 
-/** Sessions with the same agent have the same system prompt. */
-const digests = new RecentTexts((text) => bytesToHex(sha256(utf8ToBytes(text))));
+function sha256Of(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)));
+}
+
+/** Of system prompts, which sessions with the same agent have in common. Messages are kept nowhere else. */
+const digests = new RecentTexts(sha256Of);
 
 function digestOf(message: JsonObject): string {
-  return digests.of(JSON.stringify(message));
+  const text = JSON.stringify(message);
+  return message['role'] === 'system' ? digests.of(text) : sha256Of(text);
 }

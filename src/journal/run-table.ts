@@ -129,7 +129,7 @@ export class RunTable {
     return found;
   }
 
-  /** The run that was created last, or null. It is what is asked for most, several times between two changes. */
+  /** The run that was created last, or null. The most frequent query: its result is kept until the table changes. */
   get newest(): RunRecord | null {
     const { runsVersion: version } = this.#db;
     if (this.#newest?.version !== version) {

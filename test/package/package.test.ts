@@ -227,12 +227,12 @@ describe('[K1] [K5] the package', () => {
     expect(output).toContain('v22.');
     expect(code, output).toBe(0);
     // cortex dev with the runner, until it has answered once; what it said explains a failure
-    const dev = `trap 'cat dev.log' EXIT
+    const dev = `trap 'cat dev.log; kill -INT $pid || true' EXIT
       node node_modules/cortex-edge/dist/cli/main.js dev > dev.log 2>&1 & pid=$!
       until grep -q 'is ready' dev.log; do kill -0 $pid; read -rt 0.2 <> <(:) || true; done
       answer=$(timeout 120 node node_modules/cortex-edge/dist/cli/main.js run assistant 'calculate 6 * 7')
       echo "answered: $answer"
-      kill -INT $pid; wait $pid`;
+      kill -INT $pid; wait $pid; trap 'cat dev.log' EXIT`;
     const answered = await shell(dev, project, path);
     expect(answered.output).toMatch(/^answered: [^]*?^42$/m);
     expect(answered.code, answered.output).toBe(0);

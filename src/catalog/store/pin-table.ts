@@ -29,8 +29,9 @@ export interface PinnedTexts {
 /** A row holds 2 MB in production; a UTF-16 code unit has at most three bytes in UTF-8. */
 const PIECE_CHARS = 500_000;
 
-/** The ids of texts, each with the text itself: the sessions of an isolate keep the same copy. */
-const identified = new RecentTexts((text) => ({ id: bytesToHex(sha256(utf8ToBytes(text)).subarray(0, 16)), text }));
+const ids = new RecentTexts((text) => bytesToHex(sha256(utf8ToBytes(text)).subarray(0, 16)));
+/** The sessions of an isolate keep one copy of equal texts. */
+const shared = new RecentTexts((text) => text);
 
 export class PinTable {
   readonly #sql: SqlDatabase;
@@ -79,13 +80,13 @@ export class PinTable {
   #keep(part: keyof PinnedTexts, text: string): string {
     const last = this.#last.get(part);
     if (last?.text === text) return last.id;
-    const { id, text: shared } = identified.of(text);
+    const id = ids.of(text);
     this.#open();
     for (let piece = 0; piece * PIECE_CHARS < text.length; piece += 1) {
       const slice = text.slice(piece * PIECE_CHARS, (piece + 1) * PIECE_CHARS);
       this.#sql.exec(`INSERT OR IGNORE INTO pinned_manifests (id, piece, text) VALUES (?, ?, ?)`, id, piece, slice);
     }
-    this.#last.set(part, { id, text: shared });
+    this.#last.set(part, { id, text: shared.of(text) });
     return id;
   }
 
@@ -106,7 +107,7 @@ export class PinTable {
     this.#open();
     const rows = this.#sql.exec(`SELECT text FROM pinned_manifests WHERE id = ? ORDER BY piece`, id);
     if (rows.length === 0) return null;
-    const { text } = identified.of(rows.map((row) => String(row['text'])).join(''));
+    const text = shared.of(rows.map((row) => String(row['text'])).join(''));
     this.#last.set(part, { id, text });
     return text;
   }

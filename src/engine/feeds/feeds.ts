@@ -144,15 +144,24 @@ export class Feeds {
 
   /** The feeds of one prompt; stale ones are refreshed, within the deadline (F2). */
   async current(resolved: ResolvedAgent, fetch: FetchFeed, signal: AbortSignal): Promise<FeedReport[]> {
-    const now = this.#clock.now();
-    const isStale = ({ feed, at }: FeedView): boolean => this.#expired.has(feed.id) || !isFresh(feed, at, now);
-    const stale = this.list(resolved).filter((view) => view.feed.enabled && isStale(view));
+    const stale = this.#stale(resolved);
     const awaited = stale.filter(({ feed }) => !this.#late.has(feed.id)).map(({ feed }) => this.refresh(feed, fetch));
     if (awaited.length > 0) {
       const inTime = await this.#finishesWithin(Promise.all(awaited), limits.feedDeadlineMs, signal);
       if (!inTime) for (const { feed } of stale) if (this.#fetching.has(feed.id)) this.#late.add(feed.id);
     }
     return this.list(resolved).flatMap((view) => this.#report(view));
+  }
+
+  /** Whether `current` fetches nothing. */
+  areFresh(resolved: ResolvedAgent): boolean {
+    return this.#stale(resolved).length === 0;
+  }
+
+  #stale(resolved: ResolvedAgent): FeedView[] {
+    const now = this.#clock.now();
+    const isStale = ({ feed, at }: FeedView): boolean => this.#expired.has(feed.id) || !isFresh(feed, at, now);
+    return this.list(resolved).filter((view) => view.feed.enabled && isStale(view));
   }
 
   #report({ feed, value, at, error }: FeedView): FeedReport[] {

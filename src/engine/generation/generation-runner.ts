@@ -192,7 +192,7 @@ export class GenerationRunner {
     const abort = new AbortController();
     this.#abort = abort;
     const { journal, runNumber } = this.#context;
-    const stream: Parameters<typeof streamGeneration>[0] = {
+    const stream: Omit<Parameters<typeof streamGeneration>[0], 'durable'> = {
       context: this.#context,
       inputQueue: this.#inputQueue,
       reader,
@@ -234,7 +234,11 @@ export class GenerationRunner {
           runValues(this.#context.record, this.#context.runId),
         ),
     };
-    this.#log.afterWrite(() => void streamGeneration(stream, abort.signal, skip));
+    const begin = (durable: Promise<void>): void => void streamGeneration({ ...stream, durable }, abort.signal, skip);
+    const { source, feeds, resolved } = this.#context;
+    // The prompt is built during the sync, unless a feed must be asked for it: its time would begin too early.
+    if (source.type === 'model' && feeds.areFresh(resolved)) this.#log.afterWrite(begin);
+    else this.#log.afterSync(() => begin(Promise.resolve()));
   }
 
   /** Once per run: its facts could not be read in time, and the prompt shows none (C10). */

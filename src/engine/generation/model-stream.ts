@@ -24,6 +24,8 @@ interface Stream {
   readonly inputQueue: InputQueue;
   readonly reader: GenerationReader;
   readonly usage: RunUsage;
+  /** Resolves when the start of the generation is durable: the model is not asked before. */
+  readonly durable: Promise<void>;
   /** Creates the model request, after the feeds have answered. */
   readonly request: (source: ModelSource, signal: AbortSignal) => Promise<ModelRequest>;
   /** Fetches the feeds that the text refers to. */
@@ -127,7 +129,7 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
 }
 
 async function readModel(
-  { context, inputQueue, usage, request }: Stream,
+  { context, inputQueue, usage, request, durable }: Stream,
   source: ModelSource,
   { feed, put, putUsage }: Sink,
   signal: AbortSignal,
@@ -138,6 +140,7 @@ async function readModel(
   const { share } = context;
   if (share.isDue) await share.waitTurn();
   const asked = await request(source, signal);
+  await durable;
   // What was read and written for it: a long conversation takes as long in every generation.
   for (const { content } of asked.messages) share.charge(content.length * limits.promptCharSteps);
   if (!signal.aborted) {

@@ -72,7 +72,7 @@ export class RunLog {
   /** The journal's losses before the first of them was appended. */
   #losses = 0;
   #effects: (() => void)[] = [];
-  #repeatable: (() => void)[] = [];
+  #repeatable: ((durable: Promise<void>) => void)[] = [];
   /** Codes of warnings that a run has once. */
   readonly #warned = new Set<string>();
 
@@ -255,9 +255,11 @@ export class RunLog {
   }
 
   /**
-   * Adds an idempotent effect, to run once this turn is written; its results are not visible before that is durable.
+   * Adds an effect that may run twice, to run once this turn is written; its results are not visible before that is durable.
+   *
+   * @param effect gets a promise of that
    */
-  afterWrite(effect: () => void): void {
+  afterWrite(effect: (durable: Promise<void>) => void): void {
     this.#repeatable.push(effect);
   }
 
@@ -290,8 +292,8 @@ export class RunLog {
     this.#repeatable = [];
     this.#requireWritten(outgoing);
     const synced = this.#journal.sync();
-    if (repeatable.length > 0 && (await isPending(synced))) for (const effect of repeatable) effect();
-    else effects.unshift(...repeatable);
+    if (repeatable.length > 0 && (await isPending(synced))) for (const effect of repeatable) effect(synced);
+    else effects.unshift(...repeatable.map((effect) => () => effect(synced)));
     await synced;
     for (const effect of effects) effect();
     if (outgoing.length > 0) this.#publish(outgoing);

@@ -5,7 +5,7 @@
  *
  * A run is a loop over turns. A turn takes all new inputs (text, outcomes, timers, cancels), lets the scheduler decide,
  * appends the decisions to the journal, waits until they are durable, starts their effects and notifies the readers:
- * append, act, emit (J1). Nothing else starts, retries, cancels or times out an action.
+ * append, act, emit (J1). Effects that may run twice begin during that wait. Nothing else starts, retries, cancels or times out an action.
  */
 import type { ActionKey } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';

@@ -132,7 +132,8 @@ export class DirectoryOutbox {
   close(): DirectoryNote[] {
     const { storage } = this.#ports;
     const notes: DirectoryNote[] = [...storage.list({ prefix: UNLISTED })];
-    const listed = this.#isClosed ? null : this.#listed;
+    // A number that was only reserved is known to nobody else.
+    const listed = this.#isClosed || this.#reserved !== null ? null : this.#listed;
     this.#isClosed = true;
     this.#hurry?.();
     if (listed !== null) {
@@ -215,7 +216,7 @@ export class DirectoryOutbox {
     return current?.entry != null && (current.entry.status === 'running' || current.isNew);
   }
 
-  /** Stores the number of the first write in the turn in which the session is created: it costs no commit of its own. */
+  /** Stores the number of the first write, usually in the turn in which the session is created: then it costs no commit of its own. */
   #reserve(): void {
     const found = this.#ports.current();
     if (found?.isNew !== true || this.#listed !== null) return;

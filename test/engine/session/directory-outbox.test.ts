@@ -208,6 +208,8 @@ describe('C6: the outbox', () => {
   test('writes a new session that gets no message', async () => {
     isNew = true;
     const done = outbox.update();
+    await settle();
+    expect(calls).toEqual([]);
     clock.advance(limits.directoryDelayMs);
     await done;
     expect(written()).toEqual([[1, null]]);
@@ -321,6 +323,23 @@ describe('C6: a host that is lost', () => {
     clock.advance(limits.directoryDelayMs);
     await done;
     expect(written()).toEqual([[2, null]]);
+  });
+
+  test('while the first write of a new session fails: the next one has a higher number', async () => {
+    isNew = true;
+    answer = away;
+    const failed = outbox.update();
+    clock.advance(limits.directoryDelayMs);
+    await expect(failed).rejects.toThrow('the index is away');
+    answer = async () => undefined;
+    clock.advance(limits.directoryRetryMostMs);
+    const done = outbox.update();
+    clock.advance(limits.directoryDelayMs);
+    await done;
+    expect(written()).toEqual([
+      [1, null],
+      [2, null],
+    ]);
   });
 
   test('during the delay: the alarm of the next one writes', async () => {
@@ -489,6 +508,16 @@ describe('C6: a deleted session', () => {
     change({ status: 'running' });
     const done = outbox.update();
     remove();
+    await done;
+    expect([calls, clock.next]).toEqual([[], null]);
+  });
+
+  test('that is new and was not written yet leaves no note, and no timer', async () => {
+    isNew = true;
+    const done = outbox.update();
+    expect(notes.values.size).toBe(1);
+    expect(outbox.close()).toEqual([]);
+    current = null;
     await done;
     expect([calls, clock.next]).toEqual([[], null]);
   });

@@ -25,9 +25,9 @@ The history:
 What happened:
       0 ms  » a client sends message 0
       0 ms  host 1 starts
-      0 ms  the model is called for message 0, generation 0
       0 ms    #1 agent_started
       0 ms    #2 iteration_started
+      0 ms  the model is called for message 0, generation 0
       0 ms  message 0 is answered: run 1
       0 ms    #3 action_queued  m0g0a0
       0 ms    #4 action_started  m0g0a0  attempt: 1
@@ -38,10 +38,10 @@ What happened:
      50 ms  host 1 ends: evicted
   30000 ms  host 2 starts
   30000 ms    #6 warning  code: run_recovered  message: The host was restarted during this run; the run continues (r…
-  30000 ms  the model is called for message 0, generation 1
   30000 ms    #7 action_failed  m0g0a0  error: outcome_unknown  attempt: 1
   30000 ms    #8 iteration_completed  not final
   30000 ms    #9 iteration_started
+  30000 ms  the model is called for message 0, generation 1
   30000 ms    #10 response_started  final
   30000 ms    #11 response_completed  content: The values are here.  final
   30000 ms  message 0, generation 1 was delivered: stop
