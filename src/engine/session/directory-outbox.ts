@@ -76,8 +76,6 @@ export interface DirectoryOutboxPorts {
 export class DirectoryOutbox {
   readonly #ports: DirectoryOutboxPorts;
   #isWriting = false;
-  /** Null: not read yet. A session that is deleted gets another outbox, so only `#writeNext` changes it. */
-  #hasUnlisted: boolean | null = null;
   /** Ends the delay before a write. */
   #hurry: (() => void) | null = null;
   /** The number of the first write, which was stored with the session; null: the write was sent, or another host stored it. */
@@ -101,11 +99,8 @@ export class DirectoryOutbox {
 
   /** Whether the index must still forget a deleted session. */
   get hasUnlisted(): boolean {
-    if (this.#hasUnlisted === null) {
-      const [note] = this.#ports.storage.list({ prefix: UNLISTED });
-      this.#hasUnlisted = note !== undefined;
-    }
-    return this.#hasUnlisted;
+    const [note] = this.#ports.storage.list({ prefix: UNLISTED });
+    return note !== undefined;
   }
 
   /** When `update` has something to do, epoch milliseconds; null if the index has everything. */
@@ -179,7 +174,6 @@ export class DirectoryOutbox {
       const [key, { owner, session_id: id, incarnation }] = unlisted;
       await this.#answered(index(owner, id).forget(id, incarnation));
       if (!this.#isClosed) storage.delete(key);
-      this.#hasUnlisted = null;
       return;
     }
     const found = current();
