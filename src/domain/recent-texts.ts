@@ -2,7 +2,7 @@
  * What is derived from long texts, kept for the texts that were used last: the sessions of an isolate have many in common.
  *
  * Invariants:
- *  1. Equal texts give the same value while it is kept. All sessions share it, and nobody changes it.
+ *  1. Equal texts give the same value while it is kept. All sessions share that value and never change it.
  *  2. At most `limits.recentTexts` texts with `limits.recentTextChars` in all are kept; the least recently used goes first. A
  *     text that is longer is not kept, and removes nothing.
  *  3. A value takes memory in proportion to its text, so the length of the texts bounds the memory.

@@ -87,7 +87,7 @@ export function endAbandonedRun(
   };
   for (const [segment, opening] of blocks) {
     const { content = '', written = null } = texts.find((text) => text.segment === segment) ?? {};
-    // What a reference stands for may be the bytes of a file, which no prompt shows.
+    // A reference may stand for the bytes of a file. Later prompts show the reference instead.
     const state = written === null ? undefined : { written };
     const end = { segment, content, cut: true as const };
     switch (opening.type) {

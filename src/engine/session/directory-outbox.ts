@@ -127,7 +127,7 @@ export class DirectoryOutbox {
   close(): DirectoryNote[] {
     const { storage } = this.#ports;
     const notes: DirectoryNote[] = [...storage.list({ prefix: UNLISTED })];
-    // A number that was only reserved is known to nobody else.
+    // While the number is only reserved, the index has seen nothing of the session.
     const listed = this.#isClosed || this.#reserved !== null ? null : this.#listed;
     this.#isClosed = true;
     this.#hurry?.();
