@@ -87,7 +87,7 @@ export function endAbandonedRun(
   };
   for (const [segment, opening] of blocks) {
     const { content = '', written = null } = texts.find((text) => text.segment === segment) ?? {};
-    // A reference may stand for the bytes of a file. Later prompts show the reference instead.
+    // Later prompts show references as they were written: a value may contain the bytes of a file.
     const state = written === null ? undefined : { written };
     const end = { segment, content, cut: true as const };
     switch (opening.type) {

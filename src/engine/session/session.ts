@@ -546,7 +546,7 @@ export class Session {
     return this.#redaction.outgoing;
   }
 
-  /** Notes that later hosts of the session read; null if there is no session. */
+  /** Notes for later hosts of this session. Null if there is no session. */
   get notes(): NoteStorage | null {
     return this.exists ? this.#journal.notes : null;
   }
