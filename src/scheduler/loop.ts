@@ -40,7 +40,8 @@ export function endGeneration(frame: StepFrame, { finish, answered, error }: Inp
   generation.streaming = false;
   generation.finish = finish;
   generation.error = error;
-  generation.answered = answered;
+  // The rest of its text is missing: it could have been an action (P11, P15).
+  generation.answered = answered && !brokeOff(finish);
   if (brokeOff(finish)) {
     // Only started actions continue (P15).
     for (const node of generation.nodes) if (!hasStarted(node)) cancel(frame, node, `generation_${finish}`);

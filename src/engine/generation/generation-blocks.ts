@@ -91,16 +91,17 @@ export class GenerationBlocks {
   }
 
   /**
-   * @param interrupted a crash cut off the rest, so it cannot be the answer (J2)
+   * @param end.broke the generation ended early: a response that is not closed answers nothing (P15)
+   * @param end.interrupted a crash ended it (J2)
    * @param counts whether a response without text answers; only in the record of an earlier version (P10)
    * @returns null for a response that answers nothing
    */
-  closeResponse(unclosed: boolean, interrupted: boolean, counts: boolean): Closed | null {
-    this.#segments.close(unclosed, interrupted);
+  closeResponse(unclosed: boolean, { broke, interrupted }: BlockEnd, counts: boolean): Closed | null {
+    this.#segments.close(unclosed, interrupted && unclosed);
     const { final, refers, hasReferences, isBlank } = this.#response;
-    if (isBlank && !counts) return null;
-    this.#offersAnswer ||= final !== false && !interrupted;
-    return { final: interrupted ? false : final, refers: [...refers], hasReferences };
+    if ((isBlank && !counts) || (broke && unclosed)) return null;
+    this.#offersAnswer ||= final !== false;
+    return { final, refers: [...refers], hasReferences };
   }
 
   /** Whether the generation has a response that may end the run. */
@@ -122,6 +123,12 @@ export class GenerationBlocks {
     this.#isReasoning = false;
     this.#segments.close(false);
   }
+}
+
+/** Why a block ends with its generation. */
+export interface BlockEnd {
+  readonly broke: boolean;
+  readonly interrupted: boolean;
 }
 
 interface Closed {

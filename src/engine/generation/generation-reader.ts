@@ -60,8 +60,9 @@ export class GenerationReader {
   }
 
   end(finish: FinishReason): ReadEnd {
+    const isWhole = finish === 'stop' || finish === 'tool_calls';
     // Text before calls, in the order in which the model wrote them.
-    const events = [...this.#text.end(), ...this.#calls.end(finish === 'stop' || finish === 'tool_calls')];
+    const events = [...this.#text.end(!isWhole), ...this.#calls.end(isWhole)];
     return { events, ...this.written };
   }
 

@@ -21,9 +21,11 @@ import {
 } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { RunPolicy, SchedulerCommand, SchedulerInput } from '../../scheduler/types.ts';
+import { brokeOff } from '../../scheduler/verdict.ts';
 import type { OpenRequest } from '../actions/approval-list.ts';
 import { feedFetcher } from '../feeds/feed-sources.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
+import type { BlockEnd } from '../generation/generation-blocks.ts';
 import { LiveTokens } from '../generation/live-tokens.ts';
 import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
@@ -67,6 +69,9 @@ export interface LiveRun {
   /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   readonly drained: Promise<void>;
 }
+
+/** For events before the end of their generation. */
+const WITHIN: BlockEnd = { broke: false, interrupted: false };
 
 /** Inputs from the stream of a generation; its end is decided by the scheduler. */
 const STREAMED: ReadonlySet<RunInput['type']> = new Set<RunInput['type']>(['protocol', 'reasoning', 'token']);
@@ -115,7 +120,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   };
 
   /** Text first: the model's output becomes blocks, declarations and rejections. */
-  const read = (event: ProtocolEvent, interrupted: boolean): void => {
+  const read = (event: ProtocolEvent, end: BlockEnd = WITHIN): void => {
     const at = context.clock.now();
     switch (event.type) {
       case 'action_declared':
@@ -127,8 +132,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
         const recorded = log.replaying ? (replay?.answerOf(log.iteration) ?? null) : null;
-        const isCut = interrupted && event.unclosed;
-        const closed = generations.blocks.closeResponse(event.unclosed, isCut, recorded?.missing === false);
+        const closed = generations.blocks.closeResponse(event.unclosed, end, recorded?.missing === false);
         if (closed !== null) decide({ type: 'response_closed', at, ...closed });
         return;
       }
@@ -143,7 +147,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'action_opened':
         return;
       default:
-        return generations.blocks.text(event, interrupted);
+        return generations.blocks.text(event, end.interrupted);
     }
   };
 
@@ -167,7 +171,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     switch (input.type) {
       case 'protocol':
         generations.blocks.endReasoning();
-        for (const event of input.events) read(event, false);
+        for (const event of input.events) read(event);
         return actions.prewarm(input.events);
       case 'reasoning':
         return generations.blocks.reasoning(input.text);
@@ -181,10 +185,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         tokens.end();
         generations.blocks.end();
         log.releasePrompt();
+        const end = { broke: brokeOff(input.finish), interrupted: input.error?.code === INTERRUPTED };
         for (const event of input.events) {
           // `generation_cut` reports the block of a cut generation.
           if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
-          read(event, input.error?.code === INTERRUPTED);
+          read(event, end);
         }
         return decide({ type: 'generation_ended', at, ...generations.ended(input, at) });
       }

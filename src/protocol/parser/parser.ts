@@ -63,8 +63,12 @@ export interface ProtocolParser {
    *   of the generation
    */
   feed(chunk: string): readonly ProtocolEvent[];
-  /** Ends the text and closes open blocks. Later calls have no effect. */
-  end(): readonly ProtocolEvent[];
+  /**
+   * Ends the text and closes open blocks. Later calls have no effect.
+   *
+   * @param cut the model had not finished: what may be the beginning of a tag is dropped (P15)
+   */
+  end(cut?: boolean): readonly ProtocolEvent[];
   /** First number for the parser of the run's next generation. */
   readonly nextAutoId: number;
   /** An action was declared or rejected. */
@@ -167,9 +171,9 @@ class Parser implements ProtocolParser {
     return this.#feedAny(chunk);
   }
 
-  end(): readonly ProtocolEvent[] {
+  end(cut = false): readonly ProtocolEvent[] {
     if (this.#ended) return NOTHING;
-    this.#finish();
+    this.#finish(cut);
     this.#closed = true;
     this.#ended = true;
     return this.#writer.take();
@@ -338,10 +342,15 @@ class Parser implements ProtocolParser {
 
   /** Another tag, or the end of the text, precedes this tag's `>`: it is text, or a truncated action. */
   #breakOpening(tag: Tag, why: string): void {
-    if (tag.type !== 'action' || !this.#reader.inner.includes('=')) return this.#takeTagAsText();
+    if (!this.#isAction(tag)) return this.#takeTagAsText();
     this.#countTagLines();
     this.#openAction(this.#position.base);
     this.#abandonAction(why);
+  }
+
+  /** Whether an opening tag that is not complete is certainly that of an action. */
+  #isAction(tag: Tag): boolean {
+    return tag.type === 'action' && this.#reader.inner.includes('=');
   }
 
   #refuseOpening(tag: Tag, next: number): void {
@@ -499,7 +508,7 @@ class Parser implements ProtocolParser {
 
   // ---------------------------------------------------------------- the end (P9, P15)
 
-  #finish(): void {
+  #finish(cut: boolean): void {
     while (this.#searching) {
       this.#ending = true;
       this.#text.endSearch();
@@ -510,10 +519,10 @@ class Parser implements ProtocolParser {
     this.#held = '';
     switch (this.#state) {
       case 'text':
-        this.#text.finish(this.#beginsClosing(held) ? '' : held);
+        this.#text.finish(cut || this.#beginsClosing(held) ? '' : held);
         break;
       case 'tag':
-        this.#finishTag(held);
+        this.#finishTag(held, cut);
         break;
       case 'body':
         this.#actions.body.add(held);
@@ -526,14 +535,14 @@ class Parser implements ProtocolParser {
     this.#closeBlock(end);
   }
 
-  #finishTag(held: string): void {
+  #finishTag(held: string, cut: boolean): void {
     const tag = this.#tag;
     if (tag === null) return;
     if (!tag.closing) {
       this.#reader.takeHeld(held);
-      this.#breakOpening(tag, 'the text ended inside its opening tag');
+      if (!cut || this.#isAction(tag)) this.#breakOpening(tag, 'the text ended inside its opening tag');
     } else if (this.#surrounding === 'body') this.#abandonAction('the text ended');
-    else if (this.#surrounding === 'text' && !this.#beginsClosing(this.#reader.written)) this.#takeTagAsText();
+    else if (this.#surrounding === 'text' && !cut && !this.#beginsClosing(this.#reader.written)) this.#takeTagAsText();
   }
 
   /** Whether the text ended inside the closing tag of the open block. */

@@ -460,6 +460,20 @@ describe('[J2] a model run continues with another generation', () => {
     expect(JSON.stringify(model.asked[1]?.messages)).toContain('cut off');
   });
 
+  test('[P11] [P15] a generation that a crash interrupts at any character is not the answer, and shows no half tag', async () => {
+    const written = '<thought>t</thought><action id="a">{"name":"echo"}</action>';
+    for (let at = 1; at < written.length; at += 1) {
+      const model = speaking([written.slice(0, at), null], ['<response final="true">done</response>']);
+      const { world, first, next } = await hostsOf(model);
+      await send(first, 'tell me');
+      await settle();
+      const second = await next();
+      await live(world, second);
+      expect(await lastResult(second), written.slice(0, at)).toMatchObject({ status: 'completed', response: 'done' });
+      expect(eventsOf(world.sent, 'text_completed'), written.slice(0, at)).toEqual([]);
+    }
+  });
+
   test('[J6] the first words of a generation are stored after a second, the next ones after five seconds', async () => {
     const { promise: later, resolve: goOn } = Promise.withResolvers<void>();
     const stream = async function* (): AsyncGenerator<ModelDelta> {

@@ -37,6 +37,58 @@ test('[P15] a model whose output ended normally gets no such notice', async () =
   expect(kit.requests[1]?.messages.at(-1)?.content).not.toContain('cut off');
 });
 
+const WRITTEN = `<thought>t</thought>${act('a')}`;
+
+test.each([
+  ['error', 'Sure, I will'],
+  ['content_filter', 'Sure, I will'],
+  ['error', '<thought>t</thought><act'],
+  ['error', '<response final="true">The total is'],
+  ['content_filter', '<response final="true">The total is'],
+] as const)('[P11] [P15] a generation that ended with %s inside %j is not the answer', async (reason, text) => {
+  const kit = await sessionKit({ script: [ended(text, reason), ANSWER] });
+  expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'done', iterations: 2 });
+  expect(cuts(kit)).toHaveLength(1);
+});
+
+test('[P11] [P15] a generation that broke off at any character is not the answer', async () => {
+  for (let at = 1; at < WRITTEN.length; at += 1) {
+    const kit = await sessionKit({ script: [ended(WRITTEN.slice(0, at), 'error'), ANSWER] });
+    expect(await say(kit, 'go'), WRITTEN.slice(0, at)).toMatchObject({ status: 'completed', response: 'done' });
+    const shown = kit.events.filter(({ type }) => type === 'text_completed');
+    expect(shown, WRITTEN.slice(0, at)).toEqual([]);
+  }
+});
+
+test.each(['Sure, I will', '<response final="true">The total is'])(
+  '[P11] [S12] what the time budget has cut off is not the answer: %s',
+  async (text) => {
+    let asked = 0;
+    const kit = await sessionKit({
+      agent: (agent) => ({ ...agent, budgets: { ...agent.budgets, seconds: 60 } }),
+      async *stream({ signal }): AsyncGenerator<ModelDelta> {
+        asked += 1;
+        if (asked === 2) return yield* ended(ANSWER, 'stop');
+        yield { type: 'text', text };
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      },
+    });
+    const result = say(kit, 'go');
+    await settle();
+    kit.clock.advance(60_000);
+    expect(await result).toMatchObject({ status: 'completed', response: 'done', iterations: 2 });
+  },
+);
+
+test('[P15] the last generation that breaks off inside its answer fails the run', async () => {
+  const half = '<response final="true">The total is';
+  const kit = await sessionKit({
+    agent: (agent) => ({ ...agent, budgets: { ...agent.budgets, modelCalls: 2 } }),
+    script: [act('a'), ended(half, 'error'), ANSWER],
+  });
+  expect(await say(kit, 'go')).toMatchObject({ status: 'failed', error: { code: 'generation_error' } });
+});
+
 test('[P15] an empty generation is not a cut output', async () => {
   const kit = await sessionKit({ script: [ended('', 'error'), ANSWER] });
   expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'done' });

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
+import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
 import type { ParserOptions } from '../../../src/protocol/parser/parser.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 import {
@@ -839,6 +840,34 @@ describe('[P3] for every cut of the text', () => {
       const whole = parse(text, options);
       for (const { name, chunks } of waysToCut(text, 12))
         expect(join(feedChunks(chunks, options)), name).toEqual(whole);
+    },
+  );
+});
+
+describe('[P15] a text that was cut', () => {
+  const WHOLE = [
+    'Look: 1 < 2. <b>bold</b> <thought>a <action name="x" id="i">{"q":"</b>"}</action> b</thought>',
+    'between <action type="tool" name="y" id="j">{"q":2}</action>\n<thinking>c</thinking>\n',
+    '<response final="true">d <e> $i and `</response>` f</response> end',
+  ].join('');
+  const KINDS = ['thought', 'text', 'response'] as const;
+  const shown = (events: ProtocolEvent[]): string[] => KINDS.map((kind) => textOf(events, kind).replaceAll(/\s/g, ''));
+
+  test('shows nothing that the whole text does not show, wherever it was cut', () => {
+    const whole = shown(parse(WHOLE));
+    for (let at = 0; at < WHOLE.length; at += 1) {
+      const parser = createParser(DEFAULTS);
+      const cut = shown([...parser.feed(WHOLE.slice(0, at)), ...parser.end(true)]);
+      // A reference may be shorter.
+      for (const [index, text] of cut.entries()) expect(whole[index], `cut at ${at}`).toContain(text);
+    }
+  });
+  test.each(['<', '<act', '<action', '<action ', '<resp', '<response fin', '<thought', '</', '</thou'])(
+    'drops %s at its end, which is text at the end of a whole text',
+    (tag) => {
+      const parser = createParser(DEFAULTS);
+      expect(textOf([...parser.feed(`so ${tag}`), ...parser.end(true)], 'text')).toBe('so');
+      expect(textOf(parse(`so ${tag}`), 'text')).toBe(`so ${tag}`.trimEnd());
     },
   );
 });
