@@ -16,6 +16,7 @@ import { withSnapshot } from './support/python-snapshot.ts';
 import { MAIN, observed, type RunnerProcess } from './support/runner-process.ts';
 import { job, SECRET, signed, startRunner, type TestRunner } from './support/test-runner.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { lacks } from '../../test/support/programs.ts';
 
 const NOW = Date.UTC(2026, 6, 1, 12);
 const SUFFIX = '.set-aside-2026-07-01T12-00-00-000Z';
@@ -78,7 +79,7 @@ const GARBAGE: Readonly<Record<string, () => Promise<void> | void>> = {
     sql('DROP TABLE tokens');
   },
   'a directory': () => fs.mkdir(at('jobs.sqlite')),
-  'a named pipe': () => void spawnSync('sh', ['-c', 'mkfifo "$0"', at('jobs.sqlite')]),
+  ...(lacks('mkfifo') ? {} : { 'a named pipe': () => void spawnSync('mkfifo', [at('jobs.sqlite')]) }),
   'a link that leads in a circle': () => fs.symlink('jobs.sqlite', at('jobs.sqlite')),
   'a directory in the place of its log': async () => {
     ledgerWithJob();

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { endOrphans, findOrphans, recordServices } from '../../cli/system/orphans.ts';
 import type { RecordedService } from '../../cli/system/orphans.ts';
 import type { ProcessInfo } from '../../cli/system/processes.ts';
+import { lacks } from '../support/programs.ts';
 
 const info = (pid: number, group: number, more: Partial<ProcessInfo> = {}): ProcessInfo => {
   return { pid, group, startedAt: `boot ${pid}`, command: `program ${pid}`, ...more };
@@ -49,7 +50,7 @@ test.each(['', '{', '[{"name":"x"}]', '[{"name":"x","group":1,"members":[{"pid":
   },
 );
 
-test.skipIf(process.platform === 'win32')(
+test.skipIf(process.platform === 'win32' || lacks('sleep'))(
   '[S10] a real recorded process is ended with its children, even if it is stopped',
   async () => {
     const child = spawn('sh', ['-c', 'sleep 600 & sleep 600'], { detached: true, stdio: 'ignore' });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const block = (form: string, text: string): string => `\`\`\`${form}\n${text}\n\`\`\`\n`;
 
@@ -61,7 +62,7 @@ test('commands without an output print nothing', () => {
   expect(difference(null, 'x')).toBe('prints x');
 });
 
-test('variables carry over, and a command that fails is an error', async () => {
+test.skipIf(lacks(...PAGE_PROGRAMS))('variables carry over, and a command that fails is an error', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-shell-'));
   try {
     const shell = new PageShell('http://127.0.0.1:1', folder);

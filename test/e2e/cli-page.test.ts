@@ -9,6 +9,7 @@ import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
 import { installCortex } from '../support/cortex.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const examples = readExamples(readFileSync('docs/cli.md', 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'cortex-cli-page-'));
@@ -42,6 +43,9 @@ test('docs/cli.md has examples', () => {
 });
 
 // In order: later examples use the variables and files of earlier ones.
-test.each(examples)('[K4] docs/cli.md: the example in line $line', async ({ commands, expected }) => {
-  expect(difference(expected, await shell.run(commands))).toBeNull();
-});
+test.skipIf(lacks(...PAGE_PROGRAMS)).each(examples)(
+  '[K4] docs/cli.md: the example in line $line',
+  async ({ commands, expected }) => {
+    expect(difference(expected, await shell.run(commands))).toBeNull();
+  },
+);

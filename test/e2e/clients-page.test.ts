@@ -15,6 +15,7 @@ import type { System } from '../../cli/system/system.ts';
 import { noChromium, openPage, startChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const KEY = 'the-key-of-the-application';
 const ADDRESS = 'http://127.0.0.1:8787';
@@ -104,9 +105,12 @@ test('docs/clients.md has programs and pages', () => {
 describe('docs/clients.md', () => {
   const shell = (): PageShell => new PageShell(open.url, join(folder, 'work'));
 
-  test.each(commands)('the commands in line $line', async ({ commands: text, expected }) => {
-    expect(difference(expected, await shell().run(text))).toBeNull();
-  });
+  test.skipIf(lacks(...PAGE_PROGRAMS)).each(commands)(
+    'the commands in line $line',
+    async ({ commands: text, expected }) => {
+      expect(difference(expected, await shell().run(text))).toBeNull();
+    },
+  );
 
   test.each(programs)('the program in line $line', async ({ line, commands: code, expected }) => {
     const file = join(beside, `line${line}.mjs`);

@@ -9,6 +9,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const examples = readExamples(readFileSync('docs/conversations.md', 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'cortex-page-'));
@@ -49,6 +50,9 @@ test('docs/conversations.md has examples', () => {
 });
 
 // In order: later examples use the variables of earlier ones.
-test.each(examples)('docs/conversations.md: the example in line $line', async ({ commands, expected }) => {
-  expect(difference(expected, await shell.run(commands))).toBeNull();
-});
+test.skipIf(lacks(...PAGE_PROGRAMS)).each(examples)(
+  'docs/conversations.md: the example in line $line',
+  async ({ commands, expected }) => {
+    expect(difference(expected, await shell.run(commands))).toBeNull();
+  },
+);

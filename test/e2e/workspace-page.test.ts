@@ -8,6 +8,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const examples = readExamples(readFileSync('docs/workspace.md', 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'cortex-workspace-page-'));
@@ -38,6 +39,9 @@ test('docs/workspace.md has examples', () => {
 });
 
 // In order: later examples use the variables of earlier ones.
-test.each(examples)('[C7] docs/workspace.md: the example in line $line', async ({ commands, expected }) => {
-  expect(difference(expected, await shell.run(commands))).toBeNull();
-});
+test.skipIf(lacks(...PAGE_PROGRAMS)).each(examples)(
+  '[C7] docs/workspace.md: the example in line $line',
+  async ({ commands, expected }) => {
+    expect(difference(expected, await shell.run(commands))).toBeNull();
+  },
+);

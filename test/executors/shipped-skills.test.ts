@@ -8,9 +8,9 @@ import { bundled } from '../support/bundled.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import { readManifestFiles } from '../../cli/project/manifest-files.ts';
+import { lacks } from '../support/programs.ts';
 
-const hasPython = spawnSync('python3', ['--version']).status === 0;
-const missing = !hasPython && process.env['CI'] !== 'true';
+const missing = lacks('python3');
 const folder = mkdtempSync(join(tmpdir(), 'skills-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -12,6 +12,7 @@ import { bytesStream, workspaceZip } from '../../src/http/workspace-archive.ts';
 import type { WorkspaceFile } from '../../src/domain/workspace.ts';
 import { instantClock } from '../../testing/instant-clock.ts';
 import { filesKit } from './workspace-kit.ts';
+import { lacks } from '../support/programs.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'cortex-zip-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -53,7 +54,7 @@ const filesIn = (folder: string): string[] =>
 
 const HAS_UNZIP = spawnSync('unzip', ['-v']).status === 0;
 
-describe('[C7] the archive', () => {
+describe.skipIf(lacks('python3'))('[C7] the archive', () => {
   test('has all files with their bytes, dates and modes, for Python and for unzip', async () => {
     const { call, put, kit } = await filesKit();
     kit.clock.advance(Date.UTC(2026, 4, 6, 7, 8, 10) - kit.clock.now());

@@ -14,6 +14,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { signalAll } from '../../container-runner/sandbox/process-tree.ts';
 import { startRegistry } from '../support/local-registry.ts';
 import type { LocalRegistry } from '../support/local-registry.ts';
+import { lacks } from '../support/programs.ts';
 
 const PAGE = readFileSync(join(PACKAGE_ROOT, 'docs/first-agent.md'), 'utf8');
 /** An installation beside other tests on two cores, with a registry that may be slow. */
@@ -170,7 +171,7 @@ describe('[K1] the form of the package', () => {
   });
 });
 
-describe('[K1] [K5] the package', () => {
+describe.skipIf(lacks('bash', 'curl', 'tar'))('[K1] [K5] the package', () => {
   test('docs/first-agent.md: every command works from an empty folder', { timeout: PATIENT_MS }, async () => {
     expect(BLOCKS.length).toBeGreaterThan(7);
     for (const [at, block] of BLOCKS.entries()) {

@@ -15,6 +15,7 @@ import { isAlive, treeOf } from '../support/processes.ts';
 import { launchRunner } from '../support/runner-process.ts';
 import { signed, startRunner } from '../support/test-runner.ts';
 import { eventually } from '../../../test/support/eventually.ts';
+import { lacks } from '../../../test/support/programs.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -87,7 +88,7 @@ describe('the runner is killed while a job runs', () => {
     });
   });
 
-  test.skipIf(process.platform !== 'linux')(
+  test.skipIf(process.platform !== 'linux' || lacks('sleep'))(
     '[R1] process: the next runner ends the program, and the job is lost',
     async () => {
       const first = await launch('process');
@@ -121,9 +122,8 @@ describe('the runner is killed while a job runs', () => {
   );
 });
 
-const hasEngine =
-  process.platform === 'linux' && process.getuid?.() === 0 && spawnSync('dockerd', ['--version']).status === 0;
-const skipEngine = process.env['CI'] !== 'true' && !hasEngine;
+const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
+const skipEngine = lacks('dockerd', 'unshare', 'pgrep') || (process.env['CI'] !== 'true' && !isRoot);
 
 describe('the engine goes away while a job runs', () => {
   test.skipIf(skipEngine)(

@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 async function sleeper(env: Readonly<Record<string, string>>): Promise<ChildProcess> {
-  const child = spawn('sleep', ['600'], { env: { PATH: process.env['PATH'] ?? '', ...env }, stdio: 'ignore' });
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 60_000)'], { env, stdio: 'ignore' });
   started.push(child);
   await once(child, 'spawn');
   return child;

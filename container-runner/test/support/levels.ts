@@ -1,11 +1,10 @@
 /** The sandbox levels that this machine can test. With CI=true, a missing one is a failure. */
-import { spawnSync } from 'node:child_process';
-
 import { connectEngine } from '../../sandbox/docker-engine.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
+import { lacks } from '../../../test/support/programs.ts';
 
 const complete = process.env['CI'] === 'true';
-const hasBubblewrap = spawnSync('bwrap', ['--version'], { stdio: 'ignore' }).status === 0;
+const hasBubblewrap = !lacks('bwrap');
 /** `npm test` starts an engine if one is installed and none runs, and passes its address here. */
 export const dockerSocket = process.env['RUNNER_DOCKER'] ?? null;
 const noEngine = await connectEngine(dockerSocket).then(
@@ -18,7 +17,8 @@ export function reasonToSkip(level: SandboxLevel): string | null {
   if (complete) return null;
   if (level === 'docker') return noEngine;
   if (level === 'bubblewrap' && !hasBubblewrap) return 'bubblewrap is not installed';
-  if (level === 'process' && process.platform === 'win32') return 'needs a shell and python3';
+  if (level === 'process' && (process.platform === 'win32' || lacks('python3', 'sleep')))
+    return 'needs python3 and the usual programs of a shell';
   return null;
 }
 

@@ -10,6 +10,7 @@ import { RelicProxy, proxyCommand } from '../../relics/relic-proxy.ts';
 import { FakeRelicHost } from '../support/fake-relic-host.ts';
 import { FakeSandbox } from '../support/fake-sandbox.ts';
 import { job, startRunner, type TestRunner } from '../support/test-runner.ts';
+import { lacks } from '../../../test/support/programs.ts';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const OTHER = '00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-b7ad6b7169203331-01';
@@ -71,7 +72,7 @@ describe('a relic', () => {
     }
   });
 
-  test('[O1] [R5] gets it as an HTTP header from its proxy', async () => {
+  test.skipIf(lacks('python3'))('[O1] [R5] gets it as an HTTP header from its proxy', async () => {
     const seen: (string | undefined)[] = [];
     const service = createServer((request, response) => {
       seen.push(request.headers['traceparent'] as string | undefined);

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
+import { lacks } from '../../support/programs.ts';
 
 const script = 'manifests/tools/system_status/system_status.py';
-const python = spawnSync('python3', ['--version']).status === 0;
-const missing = !python && process.env['CI'] !== 'true';
+const missing = lacks('python3');
 
 describe.skipIf(missing)('system_status (skipped only without python3)', () => {
   test('[R3] it prints one JSON object, with null for values that cannot be measured', () => {

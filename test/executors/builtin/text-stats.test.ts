@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { lacks } from '../../support/programs.ts';
 
 const script = 'manifests/tools/text_stats/text_stats.py';
 const folder = mkdtempSync(join(tmpdir(), 'text-stats-'));
@@ -24,8 +25,7 @@ function run(parameters: unknown, way: Way = 'argument'): Record<string, unknown
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-const python = spawnSync('python3', ['--version']).status === 0;
-const missing = !python && process.env['CI'] !== 'true';
+const missing = lacks('python3');
 
 describe.skipIf(missing)('text_stats (skipped only without python3)', () => {
   const fox = 'The quick brown fox jumps over the lazy dog. The dog sleeps!';

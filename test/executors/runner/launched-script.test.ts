@@ -9,6 +9,7 @@ import { sandboxHint } from '../../../src/executors/runner/sandbox-hint.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { callOf, contextOf, errorOf, fakeRunner } from '../support.ts';
+import { lacks } from '../../support/programs.ts';
 
 const PLAIN: ScriptLaunch = { path: 'tool', files: {}, argument: 'json', environment: {}, bash: false };
 const INPUTS = '{"city":"Ulm"}';
@@ -41,15 +42,12 @@ function run(runtime: ScriptRuntime, source: string, launch: Partial<ScriptLaunc
   return `${stdout}${stderr}`.replaceAll(folder, '.');
 }
 
-// The programs run directly, and not every developer's machine has them; CI installs them, and skips no test.
-const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined;
-
 describe('[M3] a script that needs more than its input', () => {
   test('without such needs is unchanged', () => {
     expect(launchedScript('python3', 'print(1)', undefined)).toBe('print(1)');
   });
 
-  test.runIf(has('python3')).each<[string, string, Partial<ScriptLaunch>, string]>([
+  test.skipIf(lacks('python3')).each<[string, string, Partial<ScriptLaunch>, string]>([
     ['reads the file', 'import sys\nprint(open(sys.argv[1]).read())', { argument: 'file' }, INPUTS],
     ['reads standard input', 'import sys\nprint(sys.stdin.read(), len(sys.argv))', { argument: 'file' }, `${INPUTS} 2`],
     ['reads variables', "import os\nprint(os.environ['A'])", { environment: { A: 'it\'s "$x"\n' } }, 'it\'s "$x"\n'],
@@ -69,12 +67,12 @@ describe('[M3] a script that needs more than its input', () => {
     expect(run('python3', source, launch)).toBe(`${output}\n`);
   });
 
-  test.runIf(has('python3'))('in Python fails at the line of its own source', () => {
+  test.skipIf(lacks('python3'))('in Python fails at the line of its own source', () => {
     const output = run('python3', 'x = 1\nraise ValueError("no")\n', { path: 'src/main.py', argument: 'file' });
     expect(output).toContain('File "src/main.py", line 2, in <module>\n    raise ValueError("no")');
   });
 
-  test.each<[string, string, Partial<ScriptLaunch>, string]>([
+  test.skipIf(lacks('cat')).each<[string, string, Partial<ScriptLaunch>, string]>([
     ['reads the file', 'cat "$1"', { argument: 'file' }, INPUTS],
     ['reads standard input', 'cat; echo " $#"', { argument: 'file' }, `${INPUTS} 1\n`],
     ['reads variables', 'printf "%s" "$A"', { environment: { A: 'it\'s "$x" `y`' } }, 'it\'s "$x" `y`'],
@@ -96,7 +94,7 @@ describe('[M3] a script that needs more than its input', () => {
     expect(run('shell', 'echo\nno-such-command\n', { argument: 'file' })).toMatch(/\b2: .*no-such-command/);
   });
 
-  test.runIf(has('bash'))('in bash runs with bash, with its arguments and its input', () => {
+  test.skipIf(lacks('bash'))('in bash runs with bash, with its arguments and its input', () => {
     const source = '#!/bin/bash\nset -euo pipefail\nx=(a b)\n[[ -f $1 ]] && echo "${x[1]} $(cat) $(cat "$1")"\n';
     expect(run('shell', source, { bash: true, argument: 'file' })).toBe(`b ${INPUTS} ${INPUTS}\n`);
   });
