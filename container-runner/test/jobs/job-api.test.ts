@@ -425,8 +425,10 @@ describe('[R8] places shared by tenants', () => {
 
   test('a session that fills the queue leaves places for first jobs of others, which start first', async () => {
     expect((await hand(null, 20)).filter((status) => status === 202)).toHaveLength(12);
-    const late = ['ses_x', 'ses_y', 'ses_z'].map((session) => other.put(`late-${session}`, { ...hello, session }));
-    const statuses = await Promise.all(late.map(async (answer) => (await answer).status));
+    const statuses: number[] = [];
+    // One after the other: they start in the order in which they arrive.
+    for (const session of ['ses_x', 'ses_y', 'ses_z'])
+      statuses.push((await other.put(`late-${session}`, { ...hello, session })).status);
     // a quarter of the eight places is reserved for them
     expect(statuses).toEqual([202, 202, 429]);
     places.started[0]?.end();
