@@ -494,6 +494,14 @@ describe('[T1] what a view hides: what came with messages', () => {
   });
 });
 
+/** An event of a child session, this number of levels below. */
+function below(event: SessionEvent, depth: number): SessionEvent {
+  if (depth === 0) return event;
+  const data = { event: below(event, depth - 1) };
+  const about = { action_id: 'sub', action_name: 'sub' };
+  return { ...event, seq: null, type: 'progress', ...about, data } as unknown as SessionEvent;
+}
+
 describe('[T1] the view itself', () => {
   test('hides as much in the events of a sub-agent, at any depth', async () => {
     const script = [Object.values(WRITTEN).join('\n').replaceAll('id="r"', ''), END];
@@ -502,18 +510,7 @@ describe('[T1] the view itself', () => {
     expect(found(JSON.stringify(scene.events), 'canary').length).toBeGreaterThan(20);
     for (const depth of [1, 2, 5]) {
       for (const event of scene.events) {
-        let outer = event as unknown as JsonObject;
-        for (let level = 0; level < depth; level += 1) {
-          outer = {
-            ...outer,
-            seq: null,
-            type: 'progress',
-            action_id: 'sub',
-            action_name: 'sub',
-            data: { event: outer },
-          };
-        }
-        expect(found(JSON.stringify(VIEW.event(outer as unknown as SessionEvent)), 'canary')).toEqual([]);
+        expect(found(JSON.stringify(VIEW.event(below(event, depth))), 'canary')).toEqual([]);
       }
     }
   });
@@ -536,6 +533,7 @@ describe('[T1] the view itself', () => {
       about('warning', { code: 'fact_learned', message: 'canary_warning' }),
       about('action_completed', { output: 1, learned: 'canary_member' }, 'remember'),
       about('action_rejected', { code: 'unknown_dependency', message: 'canary_type', type: 'memory' }),
+      about('file_changed', { files: [{ path: 'canary_path', size: 1 }] }, 'python'),
     ]) {
       expect(found(JSON.stringify(VIEW.event(event)), 'canary')).toEqual([]);
     }
