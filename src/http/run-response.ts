@@ -41,6 +41,11 @@ export function isCompact(c: Context<SessionEnv>): boolean {
   return readQuery(formatQuery, c.req.url, 'ignored').format === 'compact';
 }
 
+/** The same for artifacts, which the scope `files` allows: the outputs of hidden actions need `read`. */
+export function artifactsFor(c: Context<SessionEnv>): SessionReading {
+  return c.env.session.read(hasScope(c, 'read') ? null : VIEW);
+}
+
 /** Why nothing more may be sent to the caller, or null. */
 export function closedBy(c: Context<SessionEnv>): () => Error | null {
   const expiry = expiryOf(c);

@@ -237,7 +237,7 @@ const PLANS: ReadonlyMap<string, Plan> = new Map(
 );
 
 /** The event without hidden parts, null if nothing is left. Most events are returned as they are. */
-export function viewOf(event: SessionEvent): SessionEvent | null {
+function viewOf(event: SessionEvent): SessionEvent | null {
   const plan = PLANS.get(event.type);
   if (plan === undefined) return null;
   // The most frequent events; their data is not read.

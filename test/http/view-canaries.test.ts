@@ -341,6 +341,26 @@ describe('[T1] what a view hides: feeds, skills and tools', () => {
     await check(scene, [script, SKILL]);
   });
 
+  test('in artifacts, also from a token for files', async () => {
+    const long = 'public_output '.repeat(5_000);
+    const scene = await sceneOf({
+      script: [`${internal('load_skill', 's', { name: 'forms' })}<action name="long" id="e">{}</action>`, END],
+      skills: [SKILL],
+      tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'long' })],
+      executors: { tool: async () => ({ ok: true, output: long }) },
+      agent: (agent) => ({ ...agent, imports: { ...agent.imports, skills: ['forms'] } }),
+    });
+    await send(scene);
+    const { artifacts } = JSON.parse(await scene.ask('/artifacts', ['read'])) as { artifacts: { id: string }[] };
+    expect(artifacts).toHaveLength(2);
+    for (const scopes of [['files'], ['view'], ['view', 'files']] as const) {
+      const texts = await Promise.all(artifacts.map(({ id }) => scene.ask(`/artifacts/${id}`, scopes)));
+      expect(found(texts.join(), 'canary')).toEqual([]);
+      expect(found(texts.join(), 'public')).toEqual(['public_output']);
+      expect(JSON.parse(await scene.ask('/artifacts', scopes))).toMatchObject({ artifacts: [{ action_name: 'long' }] });
+    }
+  });
+
   test('of a workflow, also in the error of its run', async () => {
     const workflow = definition([
       {

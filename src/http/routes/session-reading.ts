@@ -11,7 +11,7 @@ import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { closedBy, expiryOf, isCompact, readingFor, runDocument, viewFor } from '../run-response.ts';
+import { artifactsFor, closedBy, expiryOf, isCompact, readingFor, runDocument, viewFor } from '../run-response.ts';
 import { positionOf } from '../page-position.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
@@ -72,7 +72,7 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
-    const { artifacts, next } = await readingFor(c).artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
+    const { artifacts, next } = await artifactsFor(c).artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
     return c.json({ session_id: id, artifacts, next });
   },
 );
@@ -80,7 +80,7 @@ sessionOperation(
   sessionReading,
   'GET /agent/session/:id/artifacts/:artifact',
   { headers: [range], media: 'file', further: [206] },
-  async (c) => downloadResponse(await readingFor(c).artifact(c.req.param('artifact')), readHeader(c, range)),
+  async (c) => downloadResponse(await artifactsFor(c).artifact(c.req.param('artifact')), readHeader(c, range)),
 );
 
 sessionOperation(
