@@ -10,6 +10,7 @@ import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
 import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';
 import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
+import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 import { OPERATIONS, SCOPES, SESSION_PATH } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
@@ -78,11 +79,12 @@ interface Scene extends SessionKit {
 
 const decoder = new TextDecoder();
 
-async function sceneOf(options: KitOptions): Promise<Scene> {
+async function sceneOf(options: KitOptions, children: readonly OpenApproval[] = []): Promise<Scene> {
   const kit = await sessionKit(options);
   const fetch = checkedSession({
     session: kit.session,
     clock: kit.clock,
+    childApprovals: async () => children,
     destroy: async () => undefined,
     log: () => undefined,
   });
@@ -424,6 +426,42 @@ describe('[T1] what a view hides: requests, decisions and policies', () => {
       const shown = found(await scene.ask(path, ['view', 'approve']), 'canary');
       expect(shown.toSorted()).toEqual(['canary_asked', 'canary_reason']);
     }
+  });
+
+  test('of sub-agents', async () => {
+    const request: OpenApproval = {
+      approval_id: `apr_${'2'.repeat(32)}`,
+      session_id: `ses_${'2'.repeat(32)}`,
+      parent_session_id: `ses_${'1'.repeat(32)}`,
+      run_id: 'run',
+      agent: 'sub',
+      user_id: null,
+      action_id: 'a',
+      type: 'internal',
+      name: 'add_context_feed',
+      requested_at: 1,
+      expires_at: 2,
+      sha256: 'a'.repeat(64),
+      bytes: 10,
+      complete: true,
+      parameters: { id: 'canary_child' },
+      inputs: { value: 'canary_input' },
+      reason: 'canary_reason',
+      question: { from: 'canary_from', message: 'canary_message' },
+    };
+    const shown: OpenApproval = {
+      ...request,
+      approval_id: `apr_${'3'.repeat(32)}`,
+      type: 'tool',
+      name: 'echo',
+      parameters: { value: 'public_child' },
+      inputs: {},
+      reason: 'public_reason',
+      question: null,
+    };
+    const scene = await sceneOf({}, [request, shown]);
+    await send(scene);
+    await check(scene, [request, shown]);
   });
 
   test('[C9] texts of policies are redacted, for everyone', async () => {
