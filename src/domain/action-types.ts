@@ -253,6 +253,11 @@ interface InternalActionSpec {
   readonly prompt: string;
   /** When it has completed, results of earlier iterations lose their names. */
   readonly forgetsResults: boolean;
+  /**
+   * Whether a token that may only view gets neither its parameters nor what came of it (T1): it shows feeds, or parts of the
+   * prompt, such as the text of a skill (C8), tools (L4), facts about the user, any earlier value (C10).
+   */
+  readonly hiddenFromViews: boolean;
 }
 
 const FEED_FURTHER: ParameterShape = {
@@ -270,28 +275,50 @@ const INTERNAL_ACTION_TABLE = {
     further: {},
     prompt: '{key, value}: remember a value for the whole session, read as $key',
     forgetsResults: false,
+    hiddenFromViews: false,
   },
-  delete_variable: { parameters: { key: 'name' }, further: {}, prompt: '{key}', forgetsResults: false },
+  delete_variable: {
+    parameters: { key: 'name' },
+    further: {},
+    prompt: '{key}',
+    forgetsResults: false,
+    hiddenFromViews: false,
+  },
   add_context_feed: {
     parameters: { id: 'name', type: 'feed_type', 'interval?': 'seconds', source: 'feed_source' },
     further: FEED_FURTHER,
     prompt:
       '{id, type: on_demand|periodic, interval?, source: {"type":"internal","action":"system_clock"} or {type, name, action?, params?}}: shown to you at each turn',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   update_context_feed: {
     parameters: { id: 'name', 'type?': 'feed_type', 'interval?': 'seconds', 'source?': 'feed_source' },
     further: FEED_FURTHER,
     prompt: '{id, …the fields to change}',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
-  remove_context_feed: { parameters: { id: 'name' }, further: {}, prompt: '{id}', forgetsResults: false },
-  list_context_feeds: { parameters: {}, further: { 'id?': 'name' }, prompt: '{}', forgetsResults: false },
+  remove_context_feed: {
+    parameters: { id: 'name' },
+    further: {},
+    prompt: '{id}',
+    forgetsResults: false,
+    hiddenFromViews: true,
+  },
+  list_context_feeds: {
+    parameters: {},
+    further: { 'id?': 'name' },
+    prompt: '{}',
+    forgetsResults: false,
+    hiddenFromViews: true,
+  },
   load_skill: {
     parameters: { name: 'text' },
     further: {},
     prompt: '{name}: read one of your skills',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   describe_tools: {
     parameters: { 'names?': 'strings', 'search?': 'text' },
@@ -299,30 +326,35 @@ const INTERNAL_ACTION_TABLE = {
     prompt:
       '{names?, search?}: the parameters of your tools, of several at once; search: words of a tool that is not listed',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   remember: {
     parameters: { key: 'name', value: 'text' },
     further: {},
     prompt: '{key, value}: keep a fact about the user for later sessions; the same key replaces it',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   forget: {
     parameters: { key: 'name' },
     further: {},
     prompt: '{key}: remove a fact about the user',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   recall: {
     parameters: { 'turns?': 'json', 'values?': 'json' },
     further: {},
     prompt: '{turns?, values?}: read earlier turns ["$turn_3", "$turn_4"], or earlier results ["$id"]',
     forgetsResults: false,
+    hiddenFromViews: true,
   },
   clear_context: {
     parameters: {},
     further: {},
     prompt: '{}: forget variables and earlier results',
     forgetsResults: true,
+    hiddenFromViews: false,
   },
 } as const satisfies Record<string, InternalActionSpec>;
 
@@ -366,6 +398,15 @@ export function internalActionSpec(name: InternalAction): InternalActionSpec {
 
 export function isInternalAction(name: string): name is InternalAction {
   return Object.hasOwn(INTERNAL_ACTION_TABLE, name);
+}
+
+/**
+ * Whether views hide what an action with this name has and returns (T1).
+ *
+ * @param name of an action that was accepted: one of the table, or that of another target
+ */
+export function isHiddenFromViews(name: string | null | undefined): boolean {
+  return typeof name === 'string' && isInternalAction(name) && INTERNAL_ACTION_TABLE[name].hiddenFromViews;
 }
 
 /** Whether an action reads a skill. */

@@ -254,7 +254,9 @@ export const JOURNALED = {
       sha256: text('SHA-256 of the UTF-8 text of `JSON.stringify({ parameters, inputs })`'),
       bytes: count.describe('Length of that text'),
       complete: z.boolean().describe('Whether the event contains the whole call'),
-      redacted: flag('Text was redacted; `sha256` and `bytes` are about the redacted call'),
+      redacted: flag(
+        'Text was redacted, or is hidden from the token; `sha256` and `bytes` are about the call as shown',
+      ),
       parameters: jsonObject.exactOptional(),
       inputs: jsonObject.exactOptional().describe('Values of other actions that are passed to the code'),
       reason: z.string().exactOptional().describe('Message of the policy that asks'),

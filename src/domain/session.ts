@@ -35,6 +35,14 @@ export interface SessionRecord {
   readonly created_at: number;
 }
 
+/** The record as readers get it: what is internal, and what redaction hides, stays in the system. */
+export function shownRecord(
+  record: SessionRecord,
+): Omit<SessionRecord, 'owner' | 'incarnation' | 'request_sha256' | 'redact'> {
+  const { owner: _owner, incarnation: _incarnation, request_sha256: _request, redact: _redact, ...shown } = record;
+  return shown;
+}
+
 /** What distinguishes a session from all others, also from earlier ones with the same id (T5). */
 export type SessionIdentity = Pick<SessionRecord, 'session_id' | 'incarnation'>;
 

@@ -21,6 +21,7 @@ import { readMessage } from './message-body.ts';
 import type { ReadMessage } from './message-body.ts';
 import { readHeader } from './openapi/describe.ts';
 import { messageQuery, readQuery, retryQuery } from './query.ts';
+import { readingFor } from './run-response.ts';
 import { messageBody, retryBody, validate } from './schemas.ts';
 import { hasScope, requireKey, requireScope, SCOPES_HEADER, traceOf } from './session-env.ts';
 import type { SessionAppOptions, SessionEnv } from './session-env.ts';
@@ -109,7 +110,7 @@ export async function acceptMessage(
       ? { content: written }
       : await admitMessage(
           written,
-          (id) => session.read().artifact(id),
+          (id) => readingFor(c).artifact(id),
           (mark) => data.get(mark) ?? decodeText(mark),
         );
   const after = session.lastSeq;

@@ -1,11 +1,10 @@
 /** A run as a response, either events or one document, for as long as the token is valid (H1, H5). */
 import type { Context } from 'hono';
 import { EngineError, runErrorStatus } from '../domain/errors.ts';
-import type { EventView } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { SeededView } from '../domain/seeded.ts';
 import type { RunRecord } from '../domain/session.ts';
 import type { SessionReading } from '../engine/session/session-reading.ts';
+import type { SessionView } from '../engine/session/session-view.ts';
 import { jsonAnswer } from './lines.ts';
 import { retryAfter } from './problem.ts';
 import { accepts } from './openapi/describe.ts';
@@ -14,7 +13,7 @@ import { EXPIRY_HEADER, hasScope, SCOPES_HEADER } from './session-env.ts';
 import type { SessionEnv } from './session-env.ts';
 import { eventStream, SSE_HEADERS } from './sse.ts';
 import type { StreamExpiry } from './sse.ts';
-import { viewOf, viewOfSeeded } from './view.ts';
+import { VIEW } from './view.ts';
 
 /** When the caller's token expires; null for an API key. */
 export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
@@ -22,9 +21,19 @@ export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
   return at === undefined ? null : { clock: c.env.clock, at: Number(at) };
 }
 
-/** What the caller may have of an event; null: everything. A token with `view` has less, unless it also has `read` (T1). */
-export function viewFor(c: Context<SessionEnv>): EventView | null {
-  return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? viewOf : null;
+/** What the caller may have of the session; null: everything. A token with `view` has less, unless it also has `read` (T1). */
+export function viewFor(c: Context<SessionEnv>): SessionView | null {
+  return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? VIEW : null;
+}
+
+/** The same for requests for approval: who may decide about one must see all of it (J8). */
+export function approvalViewFor(c: Context<SessionEnv>): SessionView | null {
+  return hasScope(c, 'approve') ? null : viewFor(c);
+}
+
+/** The session's current state, as the caller may have it. */
+export function readingFor(c: Context<SessionEnv>): SessionReading {
+  return c.env.session.read(viewFor(c));
 }
 
 /** Whether the caller asks for the compact form of events (Z4). */
@@ -32,9 +41,9 @@ export function isCompact(c: Context<SessionEnv>): boolean {
   return readQuery(formatQuery, c.req.url, 'ignored').format === 'compact';
 }
 
-/** The same for messages of the seeded history. */
-export function seededViewFor(c: Context<SessionEnv>): SeededView | null {
-  return viewFor(c) === null ? null : viewOfSeeded;
+/** The same for artifacts, which the scope `files` allows: the outputs of hidden actions need `read`. */
+export function artifactsFor(c: Context<SessionEnv>): SessionReading {
+  return c.env.session.read(hasScope(c, 'read') ? null : VIEW);
 }
 
 /** Why nothing more may be sent to the caller, or null. */
@@ -43,10 +52,10 @@ export function closedBy(c: Context<SessionEnv>): () => Error | null {
   return () => (expiry !== null && expiry.clock.now() >= expiry.at ? tokenExpired() : null);
 }
 
-/** Writes the JSON document of a run, in pieces; `view`: what the caller may have of its events. */
-export type RunWriter = (reading: SessionReading, run: RunRecord, view: EventView | null) => AsyncIterable<string>;
+/** Writes the JSON document of a run, in pieces. */
+export type RunWriter = (reading: SessionReading, run: RunRecord) => AsyncIterable<string>;
 
-const plainDocument: RunWriter = (reading, run, view) => reading.result(run, view);
+const plainDocument: RunWriter = (reading, run) => reading.result(run);
 
 /** The run as one JSON document (H7). */
 export async function runDocument(
@@ -56,7 +65,7 @@ export async function runDocument(
   status = 200,
   write: RunWriter = plainDocument,
 ): Promise<Response> {
-  return await jsonAnswer(write(c.env.session.read(), run, viewFor(c)), { headers, status, closed: closedBy(c) });
+  return await jsonAnswer(write(readingFor(c), run), { headers, status, closed: closedBy(c) });
 }
 
 /**
@@ -80,7 +89,7 @@ export async function runResponse(
   if (!json) return new Response(streamOfRun(c, run, after), { headers: { ...SSE_HEADERS, ...headers } });
   await beforeExpiry(session.ended(run.run), expiryOf(c), run.runId);
   const ended = session.run(run.runId);
-  const failure = session.read().failure(ended);
+  const failure = readingFor(c).failure(ended);
   const status = failure === null ? 200 : runErrorStatus(failure.code);
   return await runDocument(c, ended, { ...headers, ...retryAfter(status) }, status, write);
 }
@@ -92,9 +101,9 @@ export function namesOf(c: Context<SessionEnv>, { runId }: RunRecord): Record<st
 
 /** The events of a run after this one, until it ends or waits. */
 export function streamOfRun(c: Context<SessionEnv>, { runId }: RunRecord, after: number): ReadableStream<Uint8Array> {
-  const { session, heartbeat, events } = c.env;
-  const { slices } = session.read();
-  const reader = { expiry: expiryOf(c), view: viewFor(c), compact: isCompact(c) };
+  const { heartbeat, events } = c.env;
+  const { slices, view } = readingFor(c);
+  const reader = { expiry: expiryOf(c), view, compact: isCompact(c) };
   const options = { after, runId, endsWaiting: true, slices, ...reader };
   return eventStream(events, heartbeat, options);
 }

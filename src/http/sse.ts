@@ -12,7 +12,7 @@
  *  4. A stream for one run ends after the run's terminal event. The stream of the request that started the run also ends
  *     when the run waits for people or clients; a stream of `GET …/events?run=` continues (J8).
  *  5. A stream opened with a token ends when the token expires, after a comment that explains it.
- *  6. A reader that may only view gets neither thoughts nor feeds, also not in patches (T1).
+ *  6. A reader with a view gets nothing that the view hides, also not in patches (T1).
  *  7. The output of one turn is one chunk, encoded once for all readers with the same filter and form. In the compact form
  *     (compact-frames.ts), once for those that got the same chunk before.
  */
@@ -25,12 +25,13 @@ import {
   wholePatch,
   withoutActionName,
 } from '../domain/event.ts';
-import type { EventView, SessionEvent, TextPatch } from '../domain/event.ts';
+import type { SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
+import type { SessionView } from '../engine/session/session-view.ts';
 import type { Fold, StreamEnd } from '../surfaces/surface.ts';
 import { CompactEncoder } from './compact-frames.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -93,8 +94,8 @@ interface StreamOptions {
   readonly detaches?: StreamExpiry | null;
   /** Called if the reader leaves before the end of the stream. */
   readonly left?: () => void;
-  /** What the reader may have of an event, null for nothing; null: everything (T1). */
-  readonly view?: EventView | null;
+  /** What the reader may have; null: everything (T1). */
+  readonly view?: Pick<SessionView, 'event'> | null;
   /** Counts reads from the journal and yields to other work. */
   readonly slices?: Slices;
   /** Whether frames leave out what the ones before them have said (Z4). Default: no. */
@@ -138,7 +139,7 @@ class Reader<Chunk> {
   readonly #expiry: StreamExpiry | null;
   readonly #detaches: StreamExpiry | null;
   readonly #left: () => void;
-  readonly #view: EventView | null;
+  readonly #view: Pick<SessionView, 'event'> | null;
   readonly #slices: Slices | null;
   #cursor: number;
   #sentBytes = 0;
@@ -248,7 +249,7 @@ class Reader<Chunk> {
       chosen = batch.filter((event) => this.#wants(event)).flatMap((event) => this.#whole(event));
     }
     const view = this.#view;
-    if (view !== null) chosen = chosen.map(view).filter((event) => event !== null);
+    if (view !== null) chosen = chosen.map((event) => view.event(event)).filter((event) => event !== null);
     if (chosen.some(isHelperEvent)) {
       chosen = chosen.map((event) => (isHelperEvent(event) ? withoutActionName(event) : event));
     }

@@ -302,8 +302,8 @@ export class Journal {
     return row === null ? null : eventOf(this.#db.requireRecord(), row, this.#db.load(seq, 'data', row['data']));
   }
 
-  /** Why a run failed; null if it did not. */
-  runFailure({ run, status, lastSeq }: RunRecord): EventOf<'agent_failed'>['data']['error'] | null {
+  /** The event that says why a run failed; null if it did not. */
+  runFailure({ run, status, lastSeq }: RunRecord): EventOf<'agent_failed'> | null {
     if (status !== 'failed' || lastSeq === null) return null;
     // Only ends of other runs' background actions may follow the event within the run.
     const [row] = this.#db.find(
@@ -312,7 +312,7 @@ export class Journal {
       run,
     );
     const event = row === undefined ? null : this.event(Number(row['seq']));
-    return event?.type === 'agent_failed' ? event.data.error : null;
+    return event?.type === 'agent_failed' ? event : null;
   }
 
   /** Size of an event's data as JSON, without reading it if it is long; 0 if there is no such event. */

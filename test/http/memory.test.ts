@@ -203,6 +203,26 @@ describe('[C10] a token', () => {
     expect((await request('DELETE', '/agent/keeper/memory', token))[0]).toBe(403);
   });
 
+  test('[T1] that may change facts but not read them learns no key from an error', async () => {
+    const reads = await user({ scopes: ['message', 'read'] });
+    for (const scopes of [['message'], ['message', 'view']] as const) {
+      const token = await user({ scopes: [...scopes] });
+      for (const key of ['private_a', 'private_b']) {
+        expect((await request('PUT', `/agent/keeper/memory/${key}`, token, { value: 'x' }))[0]).toBe(200);
+      }
+      for (const [method, code] of [
+        ['DELETE', 'unknown_fact'],
+        ['PUT', 'memory_full'],
+      ] as const) {
+        const ask = async (as: string): Promise<unknown> =>
+          await request(method, '/agent/keeper/memory/other', as, method === 'PUT' ? { value: 'x' } : undefined);
+        expect(await ask(token)).toMatchObject([expect.any(Number), { code }]);
+        expect(JSON.stringify(await ask(token))).not.toContain('private_');
+        expect(JSON.stringify(await ask(reads))).toContain('private_a, private_b');
+      }
+    }
+  });
+
   test('of a session is refused, whatever its scopes are', async () => {
     const token = await tokens.issue({
       type: 'session',

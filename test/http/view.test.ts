@@ -7,13 +7,14 @@ import type { SeededCall, SeededMessage } from '../../src/domain/seeded.ts';
 import { OPERATIONS } from '../../src/http/operations.ts';
 import type { Operation, OperationName, Scope } from '../../src/http/operations.ts';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
-import { viewOf } from '../../src/http/view.ts';
+import { VIEW } from '../../src/http/view.ts';
 import { checkedSession } from '../support/response-check.ts';
 import { largeTool, largeTools } from '../support/many-tools.ts';
 import { runText, settle, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { userFactsKit } from '../support/user-facts.ts';
 
+const viewOf = VIEW.event;
 const THOUGHT = 'a private musing';
 /** The value of a feed, which no action has as its parameter. */
 const FEED = '86421753';

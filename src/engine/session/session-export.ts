@@ -1,9 +1,7 @@
 /** Everything of a session that is durable, as JSON Lines. */
 import { encodeEvent } from '../../domain/event.ts';
-import type { EventView } from '../../domain/event.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import type { SeededView } from '../../domain/seeded.ts';
+import { shownRecord } from '../../domain/session.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { exportedFiles } from './exported-files.ts';
@@ -11,12 +9,9 @@ import type { OutgoingText } from './outgoing-text.ts';
 import type { SessionFiles } from './session-files.ts';
 import { SeededCalls } from './seeded-calls.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
+import type { SessionView } from './session-view.ts';
 
 export interface ExportOptions {
-  /** The part of each event that the reader may have; default: all of it. A view has no files of messages. */
-  readonly view?: EventView | null;
-  /** The same for messages of the seeded history. */
-  readonly seededView?: SeededView | null;
   /** Bytes of files in it; further files have only the path of their download. */
   readonly bytesOfFiles?: number;
 }
@@ -36,6 +31,8 @@ interface ExportSource {
   /** Like `took`, without waiting. */
   readonly count: (chars: number) => void;
   readonly took: Took;
+  /** What the reader may have; null: everything. A view has no files (T1). */
+  readonly view: SessionView | null;
 }
 
 /** What changes while an export is read; its state at the beginning counts. */
@@ -51,36 +48,34 @@ export function exportLines(
   variables: VariablesSnapshot,
   options: ExportOptions,
 ): AsyncGenerator<string> {
-  const { journal, record, files: stored, took } = source;
-  const { view = null, bytesOfFiles = limits.exportFileBytes } = options;
+  const { journal, record, files: stored, took, view } = source;
+  const { bytesOfFiles = limits.exportFileBytes } = options;
   // All other runs have ended.
   const going = new Map(journal.runs.open().map((run) => [run.run, run]));
   const files =
     view !== null
       ? []
       : exportedFiles(journal, record, bytesOfFiles, { bytesOf: (sha256) => stored.read(sha256), took });
-  return lines(source, variables, options, { going, runCount: journal.runs.count, files });
+  return lines(source, variables, { going, runCount: journal.runs.count, files });
 }
 
 async function* lines(
-  { journal, record, outgoing, until, count, took }: ExportSource,
+  { journal, record, outgoing, until, count, took, view }: ExportSource,
   variables: VariablesSnapshot,
-  { view = null, seededView = null }: ExportOptions,
   { going, runCount, files }: Beginning,
 ): AsyncGenerator<string> {
-  const { owner: _owner, incarnation: _incarnation, request_sha256: _request, redact: _redact, ...session } = record;
-  yield `${JSON.stringify({ session })}\n`;
+  yield `${JSON.stringify({ session: shownRecord(record) })}\n`;
   const { count: messages } = journal.seeded;
   const calls = new SeededCalls(journal.seeded);
   for (let id = 1; id <= messages; id += 1) {
     const { message, chars } = journal.seeded.get(id);
-    const seen = seededView?.(message, calls.nameOf(id, message)) ?? message;
+    const seen = view?.seeded(message, calls.nameOf(id, message)) ?? message;
     yield `${JSON.stringify({ seeded: outgoing.seeded(seen) })}\n`;
     await took(chars + limits.eventChars);
   }
   for (let number = 1; number <= runCount; number += 1) {
     const { runId, status, startedAt, endedAt, input } = going.get(number) ?? journal.runs.require(number);
-    const shown = view === null ? input : withoutProgram(input);
+    const shown = view === null ? input : view.input(input);
     const run = { run_id: runId, status, started_at: startedAt, ended_at: endedAt, input: outgoing.input(shown) };
     const line = JSON.stringify({ run });
     yield `${line}\n`;
@@ -90,7 +85,7 @@ async function* lines(
   for (let after = 0; after < until;) {
     const page = journal.page(after, until);
     for (const event of page) {
-      const shown = view === null ? event : view(event);
+      const shown = view === null ? event : view.event(event);
       const line = shown === null ? '' : `${encodeEvent(shown)}\n`;
       if (line !== '') yield line;
       count(line.length + limits.eventChars);
@@ -117,11 +112,4 @@ export async function* variablesJson(variables: VariablesSnapshot, took: Took): 
     await took(text.length);
   }
   yield '}';
-}
-
-/** The input of a run without posted protocol text, which may contain thoughts (T1). */
-function withoutProgram(input: JsonObject): JsonObject {
-  if (input['type'] !== 'text') return input;
-  const { text: _text, ...rest } = input;
-  return rest;
 }

@@ -8,15 +8,16 @@
  *     change, so they may be read later.
  *  2. One turn reads at most `limits.sliceChars`, or one event.
  *  3. Sent data is not kept: neither outputs of actions nor more than one event of an export.
+ *  4. With a view, everything that it returns is a part of what the view leaves.
  */
 import type { Artifact, ArtifactEntry, Download } from '../../domain/artifact.ts';
 import { EngineError, unknownSession } from '../../domain/errors.ts';
 import { encodeData } from '../../domain/event.ts';
-import type { EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
+import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
-import type { SeededMessage, SeededView } from '../../domain/seeded.ts';
+import type { SeededMessage } from '../../domain/seeded.ts';
 import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
@@ -36,12 +37,15 @@ import type { SessionFiles } from './session-files.ts';
 import { exportLines, outgoingVariables, variablesJson } from './session-export.ts';
 import type { ExportOptions } from './session-export.ts';
 import type { VariablesSnapshot } from './session-variables.ts';
+import type { SessionView } from './session-view.ts';
 
 /** The bytes of the session's files. */
 export type StoredBytes = Pick<SessionFiles, 'read' | 'hold'>;
 
 export class SessionReading {
   readonly slices: Slices;
+  /** What the reader may have; null: everything (T1). */
+  readonly view: SessionView | null;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
   readonly #files: StoredBytes;
@@ -59,7 +63,10 @@ export class SessionReading {
     readonly share: ThreadShare;
     /** Whether the session is being deleted: then nothing more is read. */
     readonly isGone: () => boolean;
+    /** Default: everything. */
+    readonly view?: SessionView | null;
   }) {
+    this.view = given.view ?? null;
     this.slices = new Slices(given.share);
     this.#journal = given.journal;
     this.#record = given.record;
@@ -76,7 +83,7 @@ export class SessionReading {
 
   /** A run's answer; for a completed run, without reading all of its events. */
   async answer(run: RunRecord): Promise<string> {
-    const last = run.status === 'completed' && run.lastSeq !== null ? this.#journal.event(run.lastSeq) : null;
+    const last = run.status === 'completed' && run.lastSeq !== null ? this.#event(run.lastSeq) : null;
     const response = last?.type === 'agent_completed' ? last.data.response : null;
     if (response !== null) {
       await this.#took(response.length + limits.eventChars);
@@ -91,19 +98,15 @@ export class SessionReading {
         until,
         only: RunAnswer.EVENTS,
       });
-      for (const event of found) answer.add(event);
+      this.#add(found, answer);
       after = next;
       await this.#took(chars);
     }
     return answer.text;
   }
 
-  /**
-   * A run as one JSON document (`RunResult`), in pieces.
-   *
-   * @param view the part of each event that the reader may have; null: all of it
-   */
-  async *result(run: RunRecord, view: EventView | null = null): AsyncGenerator<string> {
+  /** A run as one JSON document (`RunResult`), in pieces. */
+  async *result(run: RunRecord): AsyncGenerator<string> {
     const fold = new RunFold(run.status);
     await this.#each(run, fold);
     const { responses, actions, response, outputsSeq, pendingSeqs, ...rest } = fold.outline;
@@ -118,10 +121,8 @@ export class SessionReading {
     yield '],"actions":[';
     for (const [index, { action, outputSeq, parametersSeq }] of actions.entries()) {
       const { id, name, type, mode, status: end, ...more } = action;
-      const ended = outputSeq === null ? null : this.#required(outputSeq, 'action_completed');
-      const shown = ended === null || view === null ? ended : view(ended);
-      const output = shown?.type === 'action_completed' ? outputJson(shown) : 'null';
-      const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq, view)) });
+      const output = outputSeq === null ? 'null' : outputJson(this.#required(outputSeq, 'action_completed'));
+      const head = open({ id, name, type, mode, status: end, ...(await this.#parameters(parametersSeq)) });
       const text = `${head},"output":${output},${JSON.stringify(more).slice(1)}`;
       yield `${index === 0 ? '' : ','}${text}`;
       await this.#took(text.length + limits.eventChars);
@@ -161,7 +162,8 @@ export class SessionReading {
       for (const event of found) {
         // A slice has no outputs.
         const isCompleted = event.type === 'action_completed';
-        const whole = isCompleted ? this.#required(event.seq, 'action_completed') : event;
+        const whole = isCompleted ? this.#required(event.seq, 'action_completed') : this.#seen(event);
+        if (whole === null) continue;
         yield whole;
         if (isCompleted) await this.#took(encodeData(whole).length);
       }
@@ -207,7 +209,9 @@ export class SessionReading {
 
   /** Why a run failed; null if it did not. */
   failure(run: RunRecord): RunResult['error'] {
-    return this.#journal.runFailure(run);
+    const end = this.#journal.runFailure(run);
+    const seen = end === null ? null : this.#seen(end);
+    return seen?.type === 'agent_failed' ? seen.data.error : null;
   }
 
   /** The result of a run as values. `actions`: the number of all actions; `outputs`: a workflow's, else null. */
@@ -290,6 +294,7 @@ export class SessionReading {
         until: this.#until,
         count: (chars) => this.slices.count(chars),
         took: (chars) => this.#took(chars),
+        view: this.view,
       },
       variables,
       options,
@@ -309,13 +314,10 @@ export class SessionReading {
   }
 
   /** The messages of the seeded history before the number `before`, newest first. */
-  async *seeded(
-    before?: number,
-    view: SeededView | null = null,
-  ): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
+  async *seeded(before?: number): AsyncGenerator<{ readonly id: number; readonly message: SeededMessage }> {
     const calls = new SeededCalls(this.#journal.seeded);
     for (const { id, message, chars } of this.#journal.seeded.newestFirst(before)) {
-      const seen = view?.(message, calls.nameOf(id, message)) ?? message;
+      const seen = this.view?.seeded(message, calls.nameOf(id, message)) ?? message;
       yield { id, message: this.outgoing.seeded(seen) };
       await this.#took(chars + limits.eventChars);
     }
@@ -388,7 +390,7 @@ export class SessionReading {
   async #artifactsAt(seq: number): Promise<LazyArtifact[]> {
     // The data is scanned three times.
     await this.#took(this.#journal.dataBytes(seq) * 3);
-    const event = this.#journal.event(seq);
+    const event = this.#event(seq);
     return event === null ? [] : artifactsOf(event);
   }
 
@@ -399,21 +401,17 @@ export class SessionReading {
       // fire_and_forget actions end after their run; nothing follows after the last of them.
       if (end !== null && after >= end && fold.settled) return;
       const { found, next, chars } = this.#journal.slice({ run: run.run, after, until: this.#until });
-      for (const event of found) fold.add(event);
+      this.#add(found, fold);
       after = next;
       await this.#took(chars);
     }
   }
 
   /** The parameters in an event, for the document of a run. */
-  async #parameters(
-    seq: number | null,
-    view: EventView | null,
-  ): Promise<Pick<RunResult['actions'][number], 'parameters' | 'parameters_cut'>> {
+  async #parameters(seq: number | null): Promise<Pick<RunResult['actions'][number], 'parameters' | 'parameters_cut'>> {
     if (seq === null) return { parameters: null };
     await this.#took(this.#journal.dataBytes(seq));
-    const found = this.#journal.event(seq);
-    const event = found === null || view === null ? found : view(found);
+    const event = this.#event(seq);
     switch (event?.type) {
       case 'action_queued':
         return shownParameters(event.data.parameters);
@@ -427,8 +425,25 @@ export class SessionReading {
     }
   }
 
-  #required<T extends EventType>(seq: number, type: T): EventOf<T> {
+  /** The part of an event that the reader may have; null: nothing. */
+  #seen(event: SessionEvent): SessionEvent | null {
+    return this.view === null ? event : this.view.event(event);
+  }
+
+  #add(events: readonly SessionEvent[], fold: Pick<RunFold, 'add'>): void {
+    for (const event of events) {
+      const seen = this.#seen(event);
+      if (seen !== null) fold.add(seen);
+    }
+  }
+
+  #event(seq: number): SessionEvent | null {
     const event = this.#journal.event(seq);
+    return event === null ? null : this.#seen(event);
+  }
+
+  #required<T extends EventType>(seq: number, type: T): EventOf<T> {
+    const event = this.#event(seq);
     if (event?.type !== type) throw new Error(`event ${seq} is not ${type}`);
     return event as EventOf<T>;
   }

@@ -474,6 +474,6 @@ export class SessionRuns {
     this.#ends.delete(run);
     const record = this.#journal.runs.require(run);
     const failure = this.#journal.runFailure(record);
-    if (failure !== null) this.#scope.log('run_failed', { run_id: record.runId, ...failure });
+    if (failure !== null) this.#scope.log('run_failed', { run_id: record.runId, ...failure.data.error });
   }
 }

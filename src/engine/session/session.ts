@@ -67,6 +67,7 @@ import { SessionRuns } from './session-runs.ts';
 import { SessionSummaries } from './session-summaries.ts';
 import { SessionTelemetry } from './session-telemetry.ts';
 import { checkVariables } from './session-variables.ts';
+import type { SessionView } from './session-view.ts';
 import { SessionWorkspace } from './session-workspace.ts';
 
 /** An answer to what a run has asked: the result of a call, or a decision. */
@@ -563,8 +564,8 @@ export class Session {
     });
   }
 
-  /** The session's current state, to be read in slices. */
-  read(): SessionReading {
+  /** The session's current state, to be read in slices. @param view what the reader may have; null: everything (T1) */
+  read(view: SessionView | null = null): SessionReading {
     return new SessionReading({
       journal: this.#journal,
       record: this.record,
@@ -572,6 +573,7 @@ export class Session {
       outgoing: () => this.outgoing(),
       share: this.#scope.share.fork(),
       isGone: () => this.#admission.isClosed,
+      view,
     });
   }
 
@@ -588,9 +590,12 @@ export class Session {
     return forkPages({ journal: this.#journal, files: this.#files, took, requireOpen }, run?.run ?? 0);
   }
 
-  /** Everything of the session that is durable, as JSON Lines. */
-  export(options: ExportOptions = {}): AsyncIterable<string> {
-    return this.read().export(this.#memory.variables.snapshot(), options);
+  /** Everything of the session that is durable, as JSON Lines. @param view like that of `read` */
+  export({
+    view = null,
+    ...options
+  }: ExportOptions & { readonly view?: SessionView | null } = {}): AsyncIterable<string> {
+    return this.read(view).export(this.#memory.variables.snapshot(), options);
   }
 
   /** The session's variables as one JSON document, in pieces. */

@@ -18,6 +18,7 @@
  *  6. In a `try`, steps are written one by one, and a failed one is null for others: so the steps that handle the failure
  *     can refer to it.
  */
+import { isHiddenFromViews } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -172,7 +173,8 @@ class Program implements GroupHost {
     }
     const failed = status === 'failed' || status === 'rejected';
     if (!failed || step.onFailure === 'continue' || step.onFailure === 'skip') return;
-    const failure = new StepFailed(`Step "${step.name}" failed${note === null ? '' : `: ${note}`}`);
+    const why = note !== null && step.type === 'internal' && isHiddenFromViews(step.target) ? codeIn(note) : note;
+    const failure = new StepFailed(`Step "${step.name}" failed${why === null ? '' : `: ${why}`}`);
     if (!scope.end.catches) return await this.#abort(step, id, scope, failure);
     await this.#compensate(step, id, scope);
     scope.end.stop(failure);
@@ -257,3 +259,8 @@ class Program implements GroupHost {
 
 /** The attempts of `on_failure: retry` (S6). */
 const RETRIES = 3;
+
+/** The code of a note about a failure. The error of the run goes to views and parents, which may not have the text (T1). */
+function codeIn(note: string): string {
+  return note.replace(/:[^]*$/, '');
+}

@@ -4,7 +4,7 @@
  *
  * The journal is the only source. At most one generation is in memory.
  */
-import type { EventData, EventOf, EventType, EventView, SessionEvent } from '../../domain/event.ts';
+import type { EventData, EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { SessionReading } from '../../engine/session/session-reading.ts';
 
@@ -26,13 +26,9 @@ const EVENTS: readonly EventType[] = [
 ];
 
 /** The document of a run (H7) with `chunks` as its last member, in pieces. */
-export async function* withChunks(
-  reading: SessionReading,
-  run: RunRecord,
-  view: EventView | null,
-): AsyncGenerator<string> {
+export async function* withChunks(reading: SessionReading, run: RunRecord): AsyncGenerator<string> {
   let held = '';
-  for await (const piece of reading.result(run, view)) {
+  for await (const piece of reading.result(run)) {
     if (held !== '') yield held;
     held = piece;
   }
@@ -40,7 +36,7 @@ export async function* withChunks(
   yield `${held.slice(0, -1)},"chunks":[`;
   let waitsFor: WaitsFor = 'approvals';
   const events = noting(reading.events(run, EVENTS), (event) => (waitsFor = event.data.reason));
-  for await (const chunk of chunksOf(events, view)) yield `${JSON.stringify(chunk)},`;
+  for await (const chunk of chunksOf(events)) yield `${JSON.stringify(chunk)},`;
   yield `${JSON.stringify(lastChunk(run, reading.failure(run), waitsFor))}]}`;
 }
 
@@ -56,13 +52,13 @@ async function* noting(
 }
 
 /** @param events of one run, oldest first */
-async function* chunksOf(events: AsyncIterable<SessionEvent>, view: EventView | null): AsyncGenerator<Chunk> {
+async function* chunksOf(events: AsyncIterable<SessionEvent>): AsyncGenerator<Chunk> {
   let generation = new GenerationChunks();
   for await (const event of events) {
     if (event.type === 'iteration_started') {
       yield* generation.chunks;
       generation = new GenerationChunks();
-    } else if (view === null || view(event) !== null) generation.add(event);
+    } else generation.add(event);
   }
   yield* generation.chunks;
 }

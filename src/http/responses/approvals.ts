@@ -13,7 +13,7 @@ const reason = z.string().nullable().describe('Message of the policy that asks; 
 const redacted = z
   .literal(true)
   .exactOptional()
-  .describe('Text was redacted; `sha256` and `bytes` are about the redacted call');
+  .describe('Text was redacted, or is hidden from the token; `sha256` and `bytes` are about the call as shown');
 
 export const approval: z.ZodType<ApprovalView> = z.object({
   approval_id: approvalId,

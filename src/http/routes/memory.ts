@@ -41,7 +41,7 @@ export function memoryRoutes(gateway: Gateway, facts: UserFacts): Hono<EdgeEnv> 
 
   operation(app, 'DELETE /agent/:name/memory', { query: memoryQuery, response: answers.forgotten }, async (c) => {
     const { of } = await asked(c.req.param('name'), c.get('principal'), c.req.url);
-    const { changed } = done(await facts.change(of, { type: 'forget_all' }));
+    const { changed } = done(await facts.change(of, { type: 'forget_all' }), c.get('principal'));
     return c.json({ agent: of.agent, user_id: of.userId, forgotten: changed });
   });
 
@@ -60,7 +60,8 @@ export function memoryRoutes(gateway: Gateway, facts: UserFacts): Hono<EdgeEnv> 
       const value = factText(validate(factBody, await readJson(c.req.raw)).value);
       if (value === null) throw new EngineError('invalid_request', `"value" must be ${FACT_VALUE_RULE}`);
       const room = { facts: policy.max, chars: factsChars(policy) };
-      const { after } = done(await facts.change(of, { type: 'remember', key, value, room, by: null }));
+      const change = { type: 'remember', key, value, room, by: null } as const;
+      const { after } = done(await facts.change(of, change), c.get('principal'));
       const written = after.facts.find((fact) => fact.key === key);
       if (written === undefined) throw new Error(`the store has not written "${key}"`);
       return c.json(factJson(written));
@@ -70,10 +71,11 @@ export function memoryRoutes(gateway: Gateway, facts: UserFacts): Hono<EdgeEnv> 
   operation(app, 'DELETE /agent/:name/memory/:key', { query: memoryQuery, response: answers.forgotten }, async (c) => {
     const { of } = await asked(c.req.param('name'), c.get('principal'), c.req.url);
     const key = keyOf(c.req.param('key'));
-    const { changed, after } = done(await facts.change(of, { type: 'forget', key, call: null }));
+    const { changed, after } = done(await facts.change(of, { type: 'forget', key, call: null }), c.get('principal'));
     if (changed > 0) return c.json({ agent: of.agent, user_id: of.userId, forgotten: changed });
     const known = after.facts.map((fact) => fact.key).join(', ');
-    throw new EngineError('unknown_fact', `There is no fact "${key}" (known: ${known === '' ? 'none' : known})`);
+    const listed = mayList(c.get('principal')) ? ` (known: ${known === '' ? 'none' : known})` : '';
+    throw new EngineError('unknown_fact', `There is no fact "${key}"${listed}`);
   });
 
   return app;
@@ -97,11 +99,17 @@ function keyOf(key: string): string {
   throw new EngineError('invalid_request', `The key of a fact must be ${FACT_KEY_RULE}, not "${excerpt}"`);
 }
 
+/** Whether errors may name the facts that there are. */
+function mayList({ token }: Caller): boolean {
+  return token === null || token.scopes.includes('read');
+}
+
 /** @throws EngineError `memory_full` */
-function done(answer: FactAnswer): Extract<FactAnswer, { ok: true }> {
+function done(answer: FactAnswer, caller: Caller): Extract<FactAnswer, { ok: true }> {
   if (answer.ok) return answer;
   // Only a call of an action can come too late.
-  throw new EngineError('memory_full', `The fact was not written: ${answer.message}`);
+  const why = mayList(caller) ? answer.message : 'the facts are at their limit; forget one first';
+  throw new EngineError('memory_full', `The fact was not written: ${why}`);
 }
 
 function factJson({ key, value, updatedAt, sessionId, runId }: Fact): {

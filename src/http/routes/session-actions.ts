@@ -14,7 +14,7 @@ import * as approvalsAnswers from '../responses/approvals.ts';
 import * as callsAnswers from '../responses/calls.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { runResponse } from '../run-response.ts';
+import { approvalViewFor, runResponse } from '../run-response.ts';
 import { approvalBody, callBody, cancelBody, executeBody, messageBody, validate, workflowBody } from '../schemas.ts';
 import { grantOf, requireScope, traceOf } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
@@ -86,7 +86,10 @@ sessionOperation(
     const { incarnation, agents } = grantOf(c);
     const all = incarnation === null ? ((await childApprovals?.(wanted)) ?? []) : [];
     const children = agents === null ? all : all.filter(({ agent }) => agents.includes(agent));
-    return c.json(approvalsDocument(mergeApprovals([session.openApprovals(wanted), children], wanted.limit), page));
+    const merged = mergeApprovals([session.openApprovals(wanted), children], wanted.limit);
+    const view = approvalViewFor(c);
+    const shown = view === null ? merged : merged.map((approval) => view.openApproval(approval));
+    return c.json(approvalsDocument(shown, page));
   },
 );
 sessionOperation(
@@ -96,7 +99,8 @@ sessionOperation(
   (c) => {
     const { session } = c.env;
     void session.record;
-    return c.json(session.approval(c.req.param('approval')));
+    const approval = session.approval(c.req.param('approval'));
+    return c.json(approvalViewFor(c)?.approval(approval) ?? approval);
   },
 );
 sessionOperation(

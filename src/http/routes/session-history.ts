@@ -14,7 +14,7 @@ import { sessionOperation } from '../openapi/describe.ts';
 import { historyQuery, readQuery } from '../query.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
 import { numberIn, positionOf } from '../page-position.ts';
-import { seededViewFor } from '../run-response.ts';
+import { readingFor } from '../run-response.ts';
 import type { SessionEnv } from '../session-env.ts';
 
 export const sessionHistory = new Hono<SessionEnv>();
@@ -26,7 +26,7 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
-    const reading = session.read();
+    const reading = readingFor(c);
     const { limit = limits.pageRows, before, run: last } = readQuery(historyQuery, c.req.url);
     const seededBefore = before?.startsWith('seeded_') === true ? numberIn(before) : undefined;
     const page = seededBefore === undefined ? pageOf(session, { limit, before, last }) : [];
@@ -44,7 +44,7 @@ sessionOperation(
     if (next === null) {
       // The seeded history precedes the first run.
       let left = limit - messages.length;
-      for await (const { id: number, message } of reading.seeded(seededBefore, seededViewFor(c))) {
+      for await (const { id: number, message } of reading.seeded(seededBefore)) {
         if (left <= 0 || sizeChars > limits.historyPageChars) {
           next = `seeded_${number + 1}`;
           break;
@@ -56,9 +56,8 @@ sessionOperation(
       }
     }
     const end = last === undefined ? session.branches.head : session.run(last);
-    const view = seededViewFor(c);
     // A part of the prompt, like what `…/prompts` shows.
-    const summary = end === null || view !== null ? null : session.summary(end);
+    const summary = end === null || reading.view !== null ? null : session.summary(end);
     const shown = { session_id: id, ...(summary === null ? {} : { summary }) };
     return await jsonAnswer(reading.list(shown, 'messages', messages.toReversed().flat(), { next }));
   },

@@ -2,6 +2,7 @@
 import { Hono } from 'hono';
 import { EngineError } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
+import { shownRecord } from '../../domain/session.ts';
 import type { Session } from '../../engine/session/session.ts';
 import { downloadResponse } from '../download.ts';
 import { lastEventId, range } from '../headers.ts';
@@ -10,12 +11,11 @@ import { jsonAnswer, LINES_HEADERS, textStream } from '../lines.ts';
 import { artifactsQuery, eventsQuery, readQuery, runsQuery, transcriptQuery } from '../query.ts';
 import * as runsAnswers from '../responses/runs.ts';
 import * as sessionsAnswers from '../responses/sessions.ts';
-import { closedBy, expiryOf, isCompact, runDocument, seededViewFor, viewFor } from '../run-response.ts';
+import { artifactsFor, closedBy, expiryOf, isCompact, readingFor, runDocument, viewFor } from '../run-response.ts';
 import { positionOf } from '../page-position.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { eventStream, SSE_HEADERS } from '../sse.ts';
-import { isHiddenAction } from '../view.ts';
 
 export const sessionReading = new Hono<SessionEnv>();
 
@@ -41,8 +41,8 @@ sessionOperation(
       throw new EngineError('too_many_readers', `${limits.readersPerSession} streams are already open on this session`);
     }
     const expiry = expiryOf(c);
-    const { slices } = session.read();
-    const options = { after: from, runId, expiry, view: viewFor(c), slices, compact: isCompact(c) };
+    const { slices, view } = readingFor(c);
+    const options = { after: from, runId, expiry, view, slices, compact: isCompact(c) };
     return new Response(eventStream(events, heartbeat, options), { headers: SSE_HEADERS });
   },
 );
@@ -60,12 +60,9 @@ sessionOperation(
 sessionOperation(sessionReading, 'GET /agent/session/:id/export', { media: 'lines' }, (c) => {
   const { session } = c.env;
   void session.record;
-  return new Response(
-    textStream(session.export({ view: viewFor(c), seededView: seededViewFor(c) }), { closed: closedBy(c) }),
-    {
-      headers: LINES_HEADERS,
-    },
-  );
+  return new Response(textStream(session.export({ view: viewFor(c) }), { closed: closedBy(c) }), {
+    headers: LINES_HEADERS,
+  });
 });
 
 sessionOperation(
@@ -75,21 +72,15 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     const { session_id: id } = session.record;
-    const { artifacts, next } = await session.read().artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
-    const shown = viewFor(c) === null ? artifacts : artifacts.filter((one) => !isHiddenAction(one.action_name));
-    return c.json({ session_id: id, artifacts: shown, next });
+    const { artifacts, next } = await artifactsFor(c).artifacts(readQuery(artifactsQuery, c.req.url).after ?? 0);
+    return c.json({ session_id: id, artifacts, next });
   },
 );
 sessionOperation(
   sessionReading,
   'GET /agent/session/:id/artifacts/:artifact',
   { headers: [range], media: 'file', further: [206] },
-  async (c) => {
-    const artifact = await c.env.session.read().artifact(c.req.param('artifact'));
-    if (viewFor(c) === null || !isHiddenAction(artifact.action_name))
-      return downloadResponse(artifact, readHeader(c, range));
-    throw new EngineError('forbidden', 'Feeds and the texts of skills require the scope "read"');
-  },
+  async (c) => downloadResponse(await artifactsFor(c).artifact(c.req.param('artifact')), readHeader(c, range)),
 );
 
 sessionOperation(
@@ -99,7 +90,7 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     void session.record;
-    return downloadResponse(await session.read().content(c.req.param('sha256')), readHeader(c, range));
+    return downloadResponse(await readingFor(c).content(c.req.param('sha256')), readHeader(c, range));
   },
 );
 
@@ -148,7 +139,7 @@ sessionOperation(
   async (c) => {
     const { session } = c.env;
     const run = session.run(c.req.param('run'));
-    return await jsonAnswer(session.read().prompt(run), { closed: closedBy(c) });
+    return await jsonAnswer(readingFor(c).prompt(run), { closed: closedBy(c) });
   },
 );
 
@@ -172,11 +163,10 @@ function pageOf(session: Session, url: string): [limit: number, before: number |
 
 function sessionDocument(session: Session): Record<string, unknown> {
   const { record } = session;
-  const { owner: _owner, incarnation: _incarnation, request_sha256: _request, ...visible } = record;
   // A program and a workflow have no message of the user.
   const perRun = record.kind === 'execution' || record.workflow !== undefined ? 1 : 2;
   return {
-    ...visible,
+    ...shownRecord(record),
     agent_name: record.agent,
     updated_at: session.updatedAt,
     message_count: session.seededCount + session.runCount * perRun,

@@ -20,7 +20,7 @@ import { readJson } from '../body.ts';
 import { jsonAnswer } from '../lines.ts';
 import { acceptMessage, admitted } from '../post-message.ts';
 import { once } from '../routes/session-actions.ts';
-import { beforeExpiry, closedBy, expiryOf, namesOf, viewFor } from '../run-response.ts';
+import { beforeExpiry, closedBy, expiryOf, namesOf, readingFor } from '../run-response.ts';
 import { hasScope, requireScope, traceOf } from '../session-env.ts';
 import type { SessionEnv } from '../session-env.ts';
 import { foldedStream, SSE_HEADERS } from '../sse.ts';
@@ -99,8 +99,8 @@ async function currentRun(c: Context<SessionEnv>): Promise<RunRecord | null> {
 }
 
 /** Whether a run has asked a client or a person for anything. */
-async function hasAsked({ env: { session } }: Context<SessionEnv>, run: RunRecord): Promise<boolean> {
-  for await (const event of session.read().events(run, ['client_tool_called', 'approval_requested'])) {
+async function hasAsked(c: Context<SessionEnv>, run: RunRecord): Promise<boolean> {
+  for await (const event of readingFor(c).events(run, ['client_tool_called', 'approval_requested'])) {
     return event.seq !== null;
   }
   return false;
@@ -373,7 +373,7 @@ function lateRun(fault: unknown): string {
 async function placeOf(c: Context<SessionEnv>, run: RunRecord, command: RunCommand): Promise<number> {
   const { answers, decisions, since } = command;
   const ids = [...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)];
-  return await placeBefore(c.env.session.read().events(run, PLACE_EVENTS), { ids, since });
+  return await placeBefore(readingFor(c).events(run, PLACE_EVENTS), { ids, since });
 }
 
 function streamed(
@@ -385,13 +385,13 @@ function streamed(
   const { session, heartbeat, events, clock } = c.env;
   const { forMs = null } = attached ?? {};
   const { fold, streamHeaders } = SURFACES[call.surface];
-  const { slices } = session.read();
+  const { slices, view } = readingFor(c);
   const body = foldedStream(events, heartbeat, fold(foldedRun(c, call, { run, after })), {
     after: run.firstSeq - 1,
     runId: run.runId,
     endsWaiting: true,
     expiry: expiryOf(c),
-    view: viewFor(c),
+    view,
     slices,
     detaches: forMs === null ? null : { clock, at: clock.now() + forMs },
     left: () => {
@@ -408,11 +408,8 @@ async function documented(c: Context<SessionEnv>, call: SurfaceCall, { run, afte
   if (document === undefined) throw new EngineError('not_supported', 'This protocol has streams only');
   const current = session.run(run.runId);
   const fold = document.of(foldedRun(c, call, { run, after }));
-  const view = viewFor(c);
-  for await (const event of session.read().events(current, document.eventsAt?.(current.status) ?? document.events)) {
-    const shown = view === null ? event : view(event);
-    if (shown !== null) fold.add(shown);
-  }
+  const wanted = document.eventsAt?.(current.status) ?? document.events;
+  for await (const event of readingFor(c).events(current, wanted)) fold.add(event);
   const { status, body } = fold.end(current.status);
   return Response.json(body, { status, headers: { 'cache-control': 'no-store', ...namesOf(c, run) } });
 }
@@ -422,8 +419,7 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
   const { session } = c.env;
   const { conversation } = SURFACES[call.surface];
   if (conversation === undefined) throw new EngineError('not_supported', 'This protocol has no list of messages');
-  const view = viewFor(c);
-  const reading = session.read();
+  const reading = readingFor(c);
   const { outgoing } = reading;
   const turns: string[] = [];
   let chars = 0;
@@ -436,10 +432,7 @@ async function* messagesOf(c: Context<SessionEnv>, call: SurfaceCall): AsyncGene
     const folded = foldedRun(c, call, { run, after: 0 });
     const fold = conversation.of({ run: folded, key: run.idempotencyKey, content, hasEnded });
     if (hasEnded) {
-      for await (const event of reading.events(run, conversation.events)) {
-        const shown = view === null ? event : view(event);
-        if (shown !== null) fold.add(shown);
-      }
+      for await (const event of reading.events(run, conversation.events)) fold.add(event);
     }
     const text = fold
       .end()
@@ -458,6 +451,6 @@ function foldedRun(c: Context<SessionEnv>, { command }: SurfaceCall, { run, afte
   const { runId, startedAt } = run;
   const { session_id: sessionId, agent } = session.record;
   const clientTools = session.clientTools(run);
-  const artifactsOf: FoldedRun['artifactsOf'] = (event) => session.read().artifactsOf(event);
+  const artifactsOf: FoldedRun['artifactsOf'] = (event) => readingFor(c).artifactsOf(event);
   return { sessionId, runId, agent, startedAt, after, clientTools, options: command.options, artifactsOf };
 }

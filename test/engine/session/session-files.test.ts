@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { FilePart } from '../../../src/domain/content.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
+import { VIEW } from '../../../src/http/view.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { FakeObjects } from '../../support/fake-objects.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
@@ -386,7 +387,7 @@ describe('C2: files in an export', () => {
     ]);
     kit.objects.objects.delete(KEY(A.part.sha256));
     expect((await linesOf(kit))[0]).toEqual({ file: { ...described(A), lost: true } });
-    expect(await linesOf(kit, { view: (event) => event })).toEqual([]);
+    expect(await linesOf(kit, { view: VIEW })).toEqual([]);
   });
 });
 
