@@ -72,7 +72,7 @@ export const toolExecutor: Executor = {
       case 'mcp':
         return await callMcp(implementation, call, context);
       case 'http':
-        return await callEndpoint(implementation, tool.parameters, call, context);
+        return await callEndpoint(implementation, call, context);
       default:
         return unsupported(tool.name, implementation);
     }
