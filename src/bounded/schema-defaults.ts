@@ -16,7 +16,7 @@ import { WorkMeter } from '../domain/work.ts';
 import { matchesPart } from './schema-check.ts';
 import { mapAt } from './schema-run.ts';
 import { UnusableSchema } from './schema.ts';
-import type { PreparedSchema } from './schema.ts';
+import type { PreparedSchema, SchemaIssue } from './schema.ts';
 
 /** A schema that refers to itself could give defaults without end. */
 const NESTED_DEFAULTS = 8;
@@ -29,30 +29,41 @@ interface MemberRule {
 }
 
 export class SchemaDefaults {
+  /** Defaults that are not used, because their own schemas refuse them. Null is one for which it means absent. */
+  readonly issues: readonly SchemaIssue[];
   readonly #schema: PreparedSchema;
   readonly #rules = new Map<JsonObject, MemberRule>();
 
   /**
    * Finds the rules of all members, so that no value pays for them.
    *
+   * @param meter shared by the schemas of one folder of manifests
    * @throws WorkExceeded, UnusableSchema
    */
-  constructor(schema: PreparedSchema) {
+  constructor(schema: PreparedSchema, meter = new WorkMeter(limits.schemaSteps)) {
     schema.assertUsable();
     this.#schema = schema;
-    const meter = new WorkMeter(limits.schemaSteps);
     const seen = new Set<JsonObject>();
-    const visit = (part: Json | undefined, depth: number): void => {
+    const issues: SchemaIssue[] = [];
+    const visit = (part: Json | undefined, path: SchemaIssue['path']): void => {
       meter.charge();
-      if (!isJsonObject(part) || seen.has(part) || depth > limits.schemaDepth) return;
+      if (!isJsonObject(part) || seen.has(part) || path.length > limits.schemaDepth) return;
       seen.add(part);
-      for (const member of Object.values(mapAt(part, 'properties') ?? {})) {
-        if (isJsonObject(member)) this.#rule(member, meter, 0);
-        visit(member, depth + 1);
+      const { default: preset, $ref, allOf, items } = part;
+      // A rule of the schema itself: that of a parameter may be read on its own.
+      const isUsed = this.#rule(part, meter, 0).preset !== undefined;
+      if (preset !== undefined && preset !== null && !isUsed) {
+        issues.push({ path: [...path, 'default'], message: 'the schema does not accept this value' });
       }
-      for (const other of [...this.#others(part), part['items']]) visit(other, depth + 1);
+      for (const [name, member] of Object.entries(mapAt(part, 'properties') ?? {})) {
+        visit(member, [...path, 'properties', name]);
+      }
+      for (const [index, one] of (Array.isArray(allOf) ? allOf : []).entries()) visit(one, [...path, 'allOf', index]);
+      if (typeof $ref === 'string') visit(schema.target($ref), [...path, '$ref']);
+      visit(items, [...path, 'items']);
     };
-    visit(schema.root, 0);
+    visit(schema.root, []);
+    this.issues = issues;
   }
 
   /**
