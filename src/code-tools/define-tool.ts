@@ -153,8 +153,8 @@ export function parsedIssue({ parameters }: Pick<CodeTool, 'parameters'>): strin
   const standard = parameters['~standard'] as unknown as StandardJsonSchema;
   let issue: string | null = null;
   const override = ({ zodSchema, path }: ShownType): void => {
-    const { type } = zodSchema._zod.def;
-    if (!NOT_JSON.includes(type)) return;
+    const { type } = zodSchema.def;
+    if (!NOT_JSON.has(type)) return;
     const place = ['parameters', ...path.filter((step) => step !== 'properties')].join('.');
     issue ??= `${place}: the schema gives a ${type}, which is not JSON; convert it in "run"`;
   };
@@ -167,11 +167,11 @@ export function parsedIssue({ parameters }: Pick<CodeTool, 'parameters'>): strin
 }
 
 /** Types of zod whose values JSON does not have. */
-const NOT_JSON = ['bigint', 'date', 'file', 'function', 'map', 'nan', 'promise', 'set', 'symbol'];
+const NOT_JSON: ReadonlySet<string> = new Set('bigint date file function map nan promise set symbol'.split(' '));
 
 /** A part of a schema that zod converts. */
 interface ShownType {
-  readonly zodSchema: { readonly _zod: { readonly def: { readonly type: string } } };
+  readonly zodSchema: { readonly def: { readonly type: string } };
   readonly path: readonly (string | number)[];
 }
 

@@ -65,7 +65,7 @@ export function checkCall(
 }
 
 /** Values are missing in the call. */
-export function quotaExceeded(): ActionError {
+function quotaExceeded(): ActionError {
   const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
   return { code: 'reference_quota', message, retryable: false };
 }
