@@ -84,7 +84,7 @@ function targetOf(
     return { name, parameters: asked === undefined ? parameters : { ...parameters, [ASKED[type]]: asked } };
   }
   if (actionSpec(type).code !== null) {
-    const { code = parameters['script'] } = parameters;
+    const code = parameters['code'] ?? parameters['script'];
     return { name, parameters: { ...parameters, ...(code === undefined ? {} : { code }), inputs } };
   }
   return { name, parameters };
