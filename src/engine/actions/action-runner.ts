@@ -30,7 +30,7 @@ import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Approvals } from './approvals.ts';
 import { Attempts } from './attempts.ts';
-import { Calls, isParsed } from './calls.ts';
+import { Calls, codeToolOf } from './calls.ts';
 import { ClientCalls } from './client-calls.ts';
 import { Conditions } from './conditions.ts';
 import { Lookups } from './lookups.ts';
@@ -90,7 +90,7 @@ export class ActionRunner {
     const { context, log, replay } = this.#scope;
     const recorded = log.replaying ? replay : null;
     const isRecorded = recorded?.isJudged(key) === true;
-    const needsPreparation = (context.policies ?? []).length > 0 || isParsed(action, context.resolved);
+    const needsPreparation = (context.policies ?? []).length > 0 || codeToolOf(action, context.resolved) !== null;
     const isDue = needsPreparation && recorded?.hasGoneOn(key) !== true;
     if ((!isRecorded && !isDue) || isOfWorkflow(action, context.source.type)) return {};
     return { judged: judgedTarget(action, context.resolved) };

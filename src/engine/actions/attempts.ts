@@ -36,7 +36,7 @@ import type { ActionScope } from './action-scope.ts';
 import type { Policies } from '../policy/policies.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
-import { isParsed } from './calls.ts';
+import { codeToolOf } from './calls.ts';
 import type { Lookups } from './lookups.ts';
 import { describableTools } from './describable-tools.ts';
 import { userMemory } from './user-memory.ts';
@@ -162,7 +162,7 @@ export class Attempts {
       runtimeKey: `${context.sessionKey}/${context.runNumber}/${key}`,
       attempt,
       parameters,
-      ...(isPrepared && isParsed(action, context.resolved) ? { parsed: true as const } : {}),
+      ...(isPrepared && codeToolOf(action, context.resolved) !== null ? { parsed: true as const } : {}),
       inputs,
       tool,
       relic: relicOf(action, context.resolved),

@@ -31,7 +31,7 @@ export class Calls {
   readonly #actions: Pick<ActionLog, 'declaration'>;
   /** Actions whose call was prepared before its judgement: completed, checked and parsed. */
   readonly #prepared = new Set<ActionKey>();
-  /** The events that have the final calls of judged actions. */
+  /** The events of judgements. */
   readonly #judgedAt = new Map<ActionKey, number>();
   /** The events of the latest approval requests. */
   readonly #askedAt = new Map<ActionKey, number>();
@@ -50,7 +50,7 @@ export class Calls {
     this.#actions = actions;
   }
 
-  /** @param seq the event that has the final call in its state; null if it is computed */
+  /** @param seq the event of the judgement, whose state has the final call if it cannot be computed again; null: there is none */
   judged(key: ActionKey, seq: number | null): void {
     this.#prepared.add(key);
     if (seq !== null) this.#judgedAt.set(key, seq);
@@ -73,7 +73,7 @@ export class Calls {
 
   /** Whether the final call cannot be computed again: a parse may give another result each time. */
   isOnlyRecorded(key: ActionKey): boolean {
-    return this.#judgedAt.has(key);
+    return this.#judgedAt.has(key) && codeToolOf(this.#actions.declaration(key), this.#context.resolved) !== null;
   }
 
   /** @returns null if an earlier version requested approval and stored no call */
@@ -90,7 +90,7 @@ export class Calls {
     const call = seq === undefined ? this.#names.resolve(key) : callOf(journal.stateAt(seq));
     if (call === null) return null;
     const action = this.#actions.declaration(key);
-    if (isParsed(action, resolved) && this.#prepared.has(key)) {
+    if (codeToolOf(action, resolved) !== null && this.#prepared.has(key)) {
       const judged = seq === undefined && judgedAt !== undefined ? callOf(journal.stateAt(judgedAt)) : null;
       return judged === null ? call : { ...call, parameters: judged.parameters };
     }
@@ -98,9 +98,13 @@ export class Calls {
   }
 }
 
-/** Whether a schema of the project's code parses the parameters of the action (K2). */
-export function isParsed(action: Pick<Target, 'type' | 'name'>, resolved: Pick<ResolvedAgent, 'tools'>): boolean {
-  return toolOf(action, resolved)?.implementation.type === 'code';
+/** The code tool whose schema parses the parameters of the action (K2); null for any other action. */
+export function codeToolOf(
+  action: Pick<Target, 'type' | 'name'>,
+  resolved: Pick<ResolvedAgent, 'tools'>,
+): ToolDefinition | null {
+  const tool = toolOf(action, resolved);
+  return tool?.implementation.type === 'code' ? tool : null;
 }
 
 /**
@@ -128,7 +132,7 @@ function completed(
   }
   const tool = toolOf(action, resolved);
   if (tool === null) return parameters;
-  const completed = completeParameters(tool.parameters, parameters, !isParsed(action, resolved));
+  const completed = completeParameters(tool.parameters, parameters, tool.implementation.type !== 'code');
   return isPageTool(tool) ? withParsedUrl(completed) : completed;
 }
 

@@ -20,7 +20,7 @@ import { callsBefore, usedBy } from '../../scheduler/step.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { ActionScope } from '../actions/action-scope.ts';
 import { policyOf } from '../actions/action-policy.ts';
-import { isParsed } from '../actions/calls.ts';
+import { codeToolOf } from '../actions/calls.ts';
 import { executedParameters, isSame } from '../actions/shown-parameters.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunInput } from '../run/run-input.ts';
@@ -92,13 +92,13 @@ export class Policies {
     const { context, actions, names } = this.#scope;
     const { policies = [], pacer, redact, codeTools } = context;
     const action = actions.declaration(key);
-    const isParse = isParsed(action, context.resolved);
-    if (isRecovered && isParse) await codeTools?.lost(action.name).catch(() => undefined);
+    const codeTool = codeToolOf(action, context.resolved);
+    if (isRecovered && codeTool !== null) await codeTools?.lost(codeTool.name).catch(() => undefined);
     const prepared = await prepareCall(action, asked, context, signal);
     if ('error' in prepared) return { ...PREPARED, key, result: prepared, verdict: null };
     const { call } = prepared;
     const found = shown(await judgeCall(policies, subjectOf(action, call, about), pacer, signal), redact);
-    const isChanged = isParse && !isSame(asked.parameters, call.parameters);
+    const isChanged = codeTool !== null && !isSame(asked.parameters, call.parameters);
     // The values that its names had, and those that cannot be computed again, are stored with an event.
     const verdict = found ?? (isChanged || names.hasOutside(key) ? UNRULED : null);
     return {

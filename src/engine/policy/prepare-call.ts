@@ -13,7 +13,7 @@ import { sleep, within } from '../../domain/sleep.ts';
 import type { CodeToolCall } from '../../domain/ports/code-tools.ts';
 import { noCodeTools } from '../../executors/code.ts';
 import { admitCall } from '../actions/call-check.ts';
-import { completeCall, isParsed } from '../actions/calls.ts';
+import { codeToolOf, completeCall } from '../actions/calls.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunContext } from '../run/run-context.ts';
 
@@ -34,8 +34,9 @@ export async function prepareCall(
   const call = completeCall(action, asked, resolved);
   const error = await admitCall(action, call, context, signal);
   if (error !== null) return { error };
-  if (!isParsed(action, resolved)) return { call };
-  const parsed = await parseCall({ name: action.name, parameters: call.parameters }, context, signal);
+  const tool = codeToolOf(action, resolved);
+  if (tool === null) return { call };
+  const parsed = await parseCall({ name: tool.name, parameters: call.parameters }, context, signal);
   return 'error' in parsed ? parsed : { call: { ...call, ...parsed } };
 }
 

@@ -19,8 +19,8 @@ export const CODE_TOOL_PATCHES: readonly Patch[] = [
   {
     name: 'a code tool parses its parameters when it runs, and not before they are judged',
     file: 'src/engine/actions/calls.ts',
-    find: `return toolOf(action, resolved)?.implementation.type === 'code';`,
-    replace: `void toolOf(action, resolved);\n  return false;`,
+    find: `return tool?.implementation.type === 'code' ? tool : null;`,
+    replace: `return null;`,
     invariant: 'judged first',
   },
   {
