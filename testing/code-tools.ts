@@ -2,7 +2,7 @@
 import type { ActionOutcome } from '../src/domain/action.ts';
 import type { CodeTools, CodeToolSession } from '../src/domain/ports/code-tools.ts';
 import type { OutboundFetch } from '../src/domain/ports/outbound.ts';
-import { callTool } from '../src/code-tools/call-tool.ts';
+import { callTool, parseCall } from '../src/code-tools/call-tool.ts';
 import type { ToolHost } from '../src/code-tools/call-tool.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -19,6 +19,8 @@ const ADVICE: ToolHost['advice'] = {
 
 export function testCodeTools({ session, fetch, time, ...host }: CodeToolPorts): CodeTools {
   return {
+    parse: (call, signal): Promise<ActionOutcome> =>
+      time.hold(`the code tool "${call.name}"`, signal, () => parseCall(call, { ...host, advice: ADVICE }, signal)),
     run: (call, { signal, progress }): Promise<ActionOutcome> =>
       time.hold(`the code tool "${call.name}"`, signal, () =>
         callTool(call, { ...host, advice: ADVICE }, session, { signal, fetch, progress }),

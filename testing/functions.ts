@@ -39,7 +39,6 @@ export async function callFunction(
     const tool = {
       name: action.name,
       description: action.name,
-      // the runtime has checked them against the tool's schema
       parameters: z.unknown(),
       effects: 'unsafe' as const,
       run: (_: unknown, context: ToolContext) =>
@@ -47,6 +46,8 @@ export async function callFunction(
     };
     return await runTool(tool, {
       parameters,
+      // the runtime has checked them against the tool's schema
+      parsed: true,
       idempotencyKey: runtimeKey,
       attempt,
       session,

@@ -4,7 +4,7 @@
  */
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import { schemaOf } from '../../src/code-tools/define-tool.ts';
+import { parsedIssue, schemaOf } from '../../src/code-tools/define-tool.ts';
 import type { CodeTool } from '../../src/code-tools/define-tool.ts';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
 import { messageOf } from '../../src/domain/errors.ts';
@@ -18,6 +18,8 @@ async function describe({ file, module }: BundledTool): Promise<DescribedTool | 
     const { name, description, effects, example } = tool;
     const parameters = schemaOf(tool);
     if (parameters['type'] !== 'object') return '"parameters" must be a zod object';
+    const issue = parsedIssue(tool);
+    if (issue !== null) return issue;
     const shown = example === undefined ? {} : { example };
     // a schema or an example may have members that cannot be sent to another thread
     return JSON.parse(JSON.stringify({ file, name, description, effects, parameters, ...shown })) as DescribedTool;

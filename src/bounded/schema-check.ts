@@ -39,6 +39,12 @@ export function checkValue(
   return run.errors;
 }
 
+/** Whether a value matches a part of the schema. @throws WorkExceeded, UnusableSchema */
+export function matchesPart(schema: PreparedSchema, part: Json, value: Json, meter: WorkMeter): boolean {
+  const seen = schema.tracksEvaluated ? new Evaluated() : null;
+  return new SchemaRun(schema, meter, apply).apply(part, value, TOP, seen);
+}
+
 /** Cost of applying a schema to a value, in visits of a node. */
 const APPLY_STEPS = 6;
 

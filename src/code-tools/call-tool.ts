@@ -1,5 +1,6 @@
 /**
- * One call of a code tool (K2): finds the tool, gives it the bindings and secrets of its manifest, and runs one attempt.
+ * One call of a code tool (K2): finds the tool, parses its parameters, or gives it the bindings and secrets of its manifest and
+ * runs one attempt.
  * The host of the Worker and the test kit call it, so that a tool meets the same conditions in both.
  */
 import type { ActionOutcome } from '../domain/action.ts';
@@ -8,7 +9,7 @@ import { failure } from '../domain/failure.ts';
 import type { CodeToolCall, CodeToolSession } from '../domain/ports/code-tools.ts';
 import type { SecretRead } from '../domain/secrets.ts';
 import type { CodeTool } from './define-tool.ts';
-import { runTool } from './run-tool.ts';
+import { parseParameters, runTool } from './run-tool.ts';
 import type { ToolRun } from './run-tool.ts';
 
 /** Where code tools run. */
@@ -21,6 +22,16 @@ export interface ToolHost {
   readonly advice: { readonly tool: string; readonly binding: (name: string) => string };
 }
 
+/** The parsed parameters as the output. Never throws. */
+export async function parseCall(
+  { name, parameters }: Pick<CodeToolCall, 'name' | 'parameters'>,
+  { tools, advice }: Pick<ToolHost, 'tools' | 'advice'>,
+  signal: AbortSignal,
+): Promise<ActionOutcome> {
+  const tool = toolIn(tools, name);
+  return tool === null ? missing(name, advice) : await parseParameters(tool, { parameters, signal });
+}
+
 /** Never throws. */
 export async function callTool(
   { name, bindings, secrets, ...attempt }: CodeToolCall,
@@ -28,10 +39,8 @@ export async function callTool(
   session: CodeToolSession,
   run: Pick<ToolRun, 'signal' | 'fetch' | 'progress'>,
 ): Promise<ActionOutcome> {
-  const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
-  if (tool === undefined) {
-    return refused('not_available', `The code of the tool "${name}" is not part of this deployment; ${advice.tool}`);
-  }
+  const tool = toolIn(tools, name);
+  if (tool === null) return missing(name, advice);
   const bound: Record<string, unknown> = {};
   for (const binding of bindings) {
     const value: unknown = Object.hasOwn(env, binding) ? Reflect.get(env, binding) : undefined;
@@ -53,6 +62,14 @@ export async function callTool(
     secrets: read,
     bindings: bound,
   });
+}
+
+function toolIn(tools: ToolHost['tools'], name: string): CodeTool | null {
+  return Object.hasOwn(tools, name) ? (tools[name] ?? null) : null;
+}
+
+function missing(name: string, advice: ToolHost['advice']): ActionOutcome {
+  return refused('not_available', `The code of the tool "${name}" is not part of this deployment; ${advice.tool}`);
 }
 
 function valueIssue(name: string, value: unknown, { binding }: ToolHost['advice']): string | null {

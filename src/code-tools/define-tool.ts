@@ -67,7 +67,10 @@ export interface ToolOptions<Parameters extends z.ZodType> {
   readonly name: string;
   /** One or two sentences for the model: what the tool does, and when to use it. At most 500 characters. */
   readonly description: string;
-  /** A zod object. Its JSON Schema is part of the prompt, and `run` gets the parsed value. */
+  /**
+   * A zod object. Its JSON Schema is part of the prompt, and `run` gets the parsed value, which must be a JSON object: it is what
+   * policies judge and people approve.
+   */
   readonly parameters: Parameters;
   /**
    * `pure`: no effect, and the same result for the same input. `idempotent`: a repeated call has no second effect.
@@ -142,9 +145,45 @@ export function schemaOf({ parameters }: Pick<CodeTool, 'parameters'>): JsonObje
   return schema;
 }
 
+/**
+ * Why parsed parameters would not be JSON, as the types of the schema show; null if they show nothing. What a transformation
+ * gives is known only when it runs.
+ */
+export function parsedIssue({ parameters }: Pick<CodeTool, 'parameters'>): string | null {
+  const standard = parameters['~standard'] as unknown as StandardJsonSchema;
+  let issue: string | null = null;
+  const override = ({ zodSchema, path }: ShownType): void => {
+    const { type } = zodSchema.def;
+    if (!NOT_JSON.has(type)) return;
+    const place = ['parameters', ...path.filter((step) => step !== 'properties')].join('.');
+    issue ??= `${place}: the schema gives a ${type}, which is not JSON; convert it in "run"`;
+  };
+  try {
+    standard.jsonSchema.output({ target: 'draft-2020-12', libraryOptions: { unrepresentable: 'any', override } });
+  } catch {
+    // It says nothing about the parsed parameters.
+  }
+  return issue;
+}
+
+/** Types of zod whose values JSON does not have. */
+const NOT_JSON: ReadonlySet<string> = new Set('bigint date file function map nan promise set symbol'.split(' '));
+
+/** A part of a schema that zod converts. */
+interface ShownType {
+  readonly zodSchema: { readonly def: { readonly type: string } };
+  readonly path: readonly (string | number)[];
+}
+
 /** Standard JSON Schema: zod implements it, so that this module needs no zod at run time. */
 interface StandardJsonSchema {
-  readonly jsonSchema: { input(options: { readonly target: 'draft-2020-12' }): JsonObject };
+  readonly jsonSchema: {
+    input(options: { readonly target: 'draft-2020-12' }): JsonObject;
+    output(options: {
+      readonly target: 'draft-2020-12';
+      readonly libraryOptions: { readonly unrepresentable: 'any'; readonly override: (part: ShownType) => void };
+    }): JsonObject;
+  };
 }
 
 const EFFECTS: readonly Effects[] = ['pure', 'idempotent', 'unsafe'];

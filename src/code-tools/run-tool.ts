@@ -1,7 +1,7 @@
 /**
- * Runs one attempt of a code tool (K2).
+ * Parses the parameters of a code tool, and runs one attempt of it (K2).
  *
- * Owns: parsing the parameters, the tool's context, its time limit, and what its result may be. Does not own: where it
+ * Owns: parsing, the tool's context, its time limit, and what its result may be. Does not own: where it
  * runs, and whether it runs again.
  *
  * Invariants
@@ -9,6 +9,7 @@
  *    throws.
  * 2. The tool sees the secrets and bindings of its manifest, and no others.
  * 3. What the tool does after the end (progress, files) has no effect.
+ * 4. Parsed parameters are JSON, and `run` gets exactly these: they have been judged, shown and recorded (C9).
  */
 import { base64Of } from '../domain/base64.ts';
 import type { ActionOutcome } from '../domain/action.ts';
@@ -25,10 +26,12 @@ import { unlessAborted } from '../domain/sleep.ts';
 import { TRACEPARENT } from '../domain/trace.ts';
 import { ToolError } from './define-tool.ts';
 import type { CodeTool, ToolBindings, ToolContext, ToolProgress, ToolRequestInit } from './define-tool.ts';
-import { jsonOf, NotJson } from './json-result.ts';
+import { exactJsonOf, jsonOf, NotJson } from './json-result.ts';
 
 export interface ToolRun {
   readonly parameters: JsonObject;
+  /** Absent: they are parsed first. */
+  readonly parsed?: true;
   readonly idempotencyKey: string;
   readonly attempt: number;
   /** The `traceparent` of its requests, unless it sets its own (O1); absent: none. */
@@ -42,12 +45,12 @@ export interface ToolRun {
 }
 
 export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutcome> {
-  const parsed = await parse(tool, run);
+  const parsed = run.parsed === true ? { ok: true as const, output: run.parameters } : await parseParameters(tool, run);
   if (!parsed.ok) return parsed;
   const attempt = new Attempt(run);
   try {
     run.signal.throwIfAborted();
-    const work = (async () => await tool.run(parsed.input, attempt.context))();
+    const work = (async () => await tool.run(parsed.output, attempt.context))();
     // what the tool still does after an abort is ignored
     return attempt.outcome(await unlessAborted(work, run.signal));
   } catch (fault) {
@@ -57,22 +60,40 @@ export async function runTool(tool: CodeTool, run: ToolRun): Promise<ActionOutco
   }
 }
 
-/** The input of `run`, or the failure of the schema: also one that throws, in a transform or a refinement. */
-async function parse(
+/** The input of `run`, or the failure of the schema: also one that throws, in a transform or a refinement. Never throws. */
+export async function parseParameters(
   { name, parameters }: CodeTool,
   run: Pick<ToolRun, 'parameters' | 'signal'>,
-): Promise<{ readonly ok: true; readonly input: unknown } | Failure> {
+): Promise<ActionOutcome> {
   const refused = (message: string): Failure => failure('invalid_parameters', message, { beforeDispatch: true });
   try {
     run.signal.throwIfAborted();
     const parsed = await unlessAborted(parameters.safeParseAsync(run.parameters), run.signal);
-    if (parsed.success) return { ok: true, input: parsed.data };
+    if (parsed.success) return parsedOutcome(name, parsed.data);
     const [issue] = parsed.error.issues;
     const place = ['parameters', ...(issue?.path ?? [])].map(String).join('.');
     return refused(`${place}: ${issue?.message ?? 'refused'}`);
   } catch (fault) {
     if (run.signal.aborted) return aborted(run.signal);
     return refused(`the schema of the tool "${name}" failed: ${readable(fault)}`);
+  }
+}
+
+/** Parsed parameters are judged and recorded, so they must be a JSON object of limited size. */
+function parsedOutcome(name: string, data: unknown): ActionOutcome {
+  const refused = (message: string): Failure => failure('parameters_not_json', message, { beforeDispatch: true });
+  try {
+    const output = exactJsonOf(data, 'parameters');
+    if (!isJsonObject(output)) return refused(`the schema of the tool "${name}" does not give an object`);
+    const chars = JSON.stringify(output).length;
+    if (chars <= limits.outcomeBytes) return { ok: true, output };
+    return refused(
+      `the schema of the tool "${name}" gives ${chars} characters of JSON (maximum ${limits.outcomeBytes})`,
+    );
+  } catch (fault) {
+    if (!(fault instanceof NotJson)) throw fault;
+    const what = `the schema of the tool "${name}" gives a value that is not JSON: ${fault.message}`;
+    return refused(`${what}. Convert it in "run" instead`);
   }
 }
 

@@ -276,7 +276,7 @@ export const JOURNALED = {
       .enum(['allow', 'ask', 'deny'])
       .describe('`ask`: an approval is requested next; `deny`: the action fails with `policy_denied`'),
     source: text(
-      'The list with the rule: `deployment`, `agent NAME` or `workflow NAME`; `runtime`: it could not be judged',
+      'The list with the rule: `deployment`, `agent NAME` or `workflow NAME`; `runtime`: it could not be judged, or no rule applies',
     ),
     rule: count.describe('Position of the rule in its list, 1-based; 0 for `runtime`'),
     message: z.string().exactOptional().describe('Message of the rule, or why it could not be evaluated'),

@@ -473,6 +473,8 @@ export const limits = {
   codeToolUpdates: 1_000,
   codeToolUpdateChars: 4_096,
   codeToolErrorChars: 4_096,
+  /** Time for the schema of a code tool to parse the parameters of an action. */
+  codeToolParseMs: 10_000,
   /** Hosts that may end during calls of a code tool within this time; then it is set aside until the time has passed. */
   codeToolDeaths: 3,
   codeToolDeathsMs: 3_600_000,

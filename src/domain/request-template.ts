@@ -5,7 +5,6 @@
  * A value is data: it is percent-encoded, so it stays inside its path segment or its part of the query. `{{` is a
  * literal `{`; other braces have no meaning. `${NAME}` is a context variable, which is replaced earlier (M5).
  */
-import { isJsonObject } from './json.ts';
 import type { Json, JsonObject } from './json.ts';
 import { limits } from './limits.ts';
 
@@ -50,15 +49,11 @@ export function encoded(text: string): string {
 /** Fills the templates of one request. */
 export class RequestTemplate {
   readonly #parameters: JsonObject;
-  readonly #properties: JsonObject;
   readonly #used = new Set<string>();
   #left: number = limits.filledRequestChars;
 
-  /** @param schema JSON Schema of the parameters; its defaults are used for parameters that the call omits */
-  constructor(parameters: JsonObject, schema: JsonObject) {
+  constructor(parameters: JsonObject) {
     this.#parameters = parameters;
-    const { properties } = schema;
-    this.#properties = isJsonObject(properties) ? properties : {};
   }
 
   /** The parameters that no filled template contains: they are sent in the query or the body. */
@@ -164,12 +159,9 @@ export class RequestTemplate {
     return reason ?? { ok: true, text };
   }
 
-  /** Null if the call has no such parameter, or null for it, and its schema has no default. */
+  /** Null if the call has no such parameter, or null for it. */
   #valueOf(name: string): Json {
-    const given = Object.hasOwn(this.#parameters, name) ? this.#parameters[name] : undefined;
-    if (given !== undefined) return given;
-    const property = Object.hasOwn(this.#properties, name) ? this.#properties[name] : undefined;
-    return (isJsonObject(property) ? property['default'] : undefined) ?? null;
+    return (Object.hasOwn(this.#parameters, name) ? this.#parameters[name] : undefined) ?? null;
   }
 
   /** Whether the request may contain this many more characters of values. */

@@ -8,7 +8,7 @@ import { messageOf } from '../domain/errors.ts';
 import { failure } from '../domain/failure.ts';
 import { limits } from '../domain/limits.ts';
 import type { ActionOutcome } from '../domain/action.ts';
-import type { CodeToolCall, CodeTools } from '../domain/ports/code-tools.ts';
+import type { CodeToolCall, CodeTools, ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { readSettings } from '../settings/settings.ts';
 import type { CodeToolHostRpc, CodeToolStates, CodeToolStatusRpc, Env, Remote } from './env.ts';
@@ -21,17 +21,25 @@ let suspect: Promise<unknown> = Promise.resolve();
 
 /** @param loopback the Worker's own entrypoints (`ctx.exports`) */
 export function codeToolsOf(env: Env, loopback: unknown, record: () => SessionRecord): CodeTools {
+  const guarded = async (
+    name: string,
+    signal: AbortSignal,
+    work: () => Promise<ActionOutcome>,
+  ): Promise<ActionOutcome> => {
+    const { setAside, suspects } = await statesOf(env);
+    if (setAside.includes(name)) return setAsideFailure(name);
+    return suspects.includes(name) ? await alone(work, signal) : await work();
+  };
   return {
-    async run(call, options) {
-      const { setAside, suspects } = await statesOf(env);
-      if (setAside.includes(call.name)) return setAsideFailure(call.name);
-      const run = async (): Promise<ActionOutcome> => {
+    parse: (call, signal) =>
+      guarded(call.name, signal, () => hostOf(loopback).parse(call, { aborted: abortedBy(signal) })),
+    run: (call, { signal, progress }) =>
+      guarded(call.name, signal, () => {
         const { session_id, incarnation, owner, user_id, agent } = record();
         const whose = { session_id, ...(incarnation === undefined ? {} : { incarnation }), owner, user_id, agent };
-        return await hostOf(loopback).run(call, whose, linkTo(options));
-      };
-      return suspects.includes(call.name) ? await alone(run, options.signal) : await run();
-    },
+        const link = { aborted: abortedBy(signal), progress: async (update: ToolUpdate) => progress(update) };
+        return hostOf(loopback).run(call, whose, link);
+      }),
     async lost(name) {
       const { life } = readSettings(env).host;
       await statusOf(env).died(name, {
@@ -80,12 +88,12 @@ async function alone<T>(run: () => Promise<T>, signal: AbortSignal): Promise<T> 
   }
 }
 
-/** What the tool's invocation needs of the session, as functions that it calls back. */
-function linkTo({ signal, progress }: Parameters<CodeTools['run']>[1]): Parameters<CodeToolHostRpc['run']>[2] {
+/** The abort of a call, as a function that the tool's invocation calls back. */
+function abortedBy(signal: AbortSignal): () => Promise<string> {
   const { promise: aborted, resolve } = Promise.withResolvers<string>();
   if (signal.aborted) resolve(messageOf(signal.reason));
   else signal.addEventListener('abort', () => resolve(messageOf(signal.reason)), { once: true });
-  return { aborted: () => aborted, progress: async (update) => progress(update) };
+  return () => aborted;
 }
 
 function setAsideFailure(name: CodeToolCall['name']): ActionOutcome {

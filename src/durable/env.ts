@@ -242,6 +242,7 @@ export interface CodeToolLink {
 }
 
 export interface CodeToolHostRpc {
+  parse(call: Pick<CodeToolCall, 'name' | 'parameters'>, link: Pick<CodeToolLink, 'aborted'>): Promise<ActionOutcome>;
   run(call: CodeToolCall, session: CodeToolSession, link: CodeToolLink): Promise<ActionOutcome>;
 }
 

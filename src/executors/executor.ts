@@ -28,6 +28,8 @@ export interface ActionCall {
   readonly attempt: number;
   /** Parameters after substitution; code and commands of python and shell are verbatim (P14). */
   readonly parameters: JsonObject;
+  /** The schema of a code tool has parsed them. */
+  readonly parsed?: true;
   /** Values passed to python, shell and docker as data (P14). */
   readonly inputs: JsonObject;
   /** The tool's definition for `type="tool"`, else null. */

@@ -14,7 +14,7 @@ import type { ActionCall, ActionContext, Executor } from './executor.ts';
 import { failureOf, isOverload, quote } from './failure.ts';
 import { waitingFor } from './runner/job.ts';
 import { parseOutput } from './runner/job-output.ts';
-import { validateParameters } from './validate-parameters.ts';
+import { completeParameters, validateParameters } from './validate-parameters.ts';
 
 const IN_QUERY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
@@ -24,6 +24,8 @@ export interface RelicTarget {
   /** Null if none is named, and the relic is not known. */
   readonly endpoint: string | null;
   readonly parameters: JsonObject;
+  /** The parameter that holds all parameters; null if none does. */
+  readonly within: 'parameters' | 'body' | null;
   /** How the endpoint was found, if not by its own form; null if it was. */
   readonly note: string | null;
 }
@@ -47,22 +49,23 @@ export function relicTarget(
   values: JsonObject = declared,
 ): RelicTarget {
   const dot = name.indexOf('.');
-  if (dot >= 0) return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters: values, note: null };
+  if (dot >= 0)
+    return { relic: name.slice(0, dot), endpoint: name.slice(dot + 1), parameters: values, within: null, note: null };
   const relic = relics?.get(name);
   const { endpoint } = declared;
   if (typeof endpoint === 'string') {
-    const parameters = unwrapped(without(values, 'endpoint'), relic && endpointOf(relic, endpoint));
-    return { relic: name, endpoint, parameters, note: null };
+    const given = unwrapped(without(values, 'endpoint'), relic && endpointOf(relic, endpoint));
+    return { relic: name, endpoint, ...given, note: null };
   }
-  const unnamed = { relic: name, endpoint: null, parameters: values, note: null };
+  const unnamed = { relic: name, endpoint: null, parameters: values, within: null, note: null };
   if (relic === undefined) return unnamed;
   const asked = unnamedEndpoint(relic, declared);
   for (const key of OTHER_NAMES) {
     const value = declared[key];
     const isParameter = asked !== null && takes(relic.endpoints[asked], key);
     if (typeof value !== 'string' || (isParameter && !Object.hasOwn(relic.endpoints, value))) continue;
-    const parameters = unwrapped(without(values, key), endpointOf(relic, value));
-    return { relic: name, endpoint: value, parameters, note: `"${key}" names its endpoint` };
+    const given = unwrapped(without(values, key), endpointOf(relic, value));
+    return { relic: name, endpoint: value, ...given, note: `"${key}" names its endpoint` };
   }
   return asked === null ? unnamed : { ...unnamed, endpoint: asked, note: `it names no endpoint: "${asked}" is called` };
 }
@@ -82,13 +85,40 @@ function unnamedEndpoint({ endpoints }: Pick<RelicDefinition, 'endpoints'>, para
 }
 
 /** `parameters`, or `body` next to a `method`, can hold all parameters of a call. */
-function unwrapped(given: JsonObject, endpoint: RelicEndpoint | undefined): JsonObject {
-  const { parameters } = given;
-  if (isJsonObject(parameters) && Object.keys(given).length === 1) return parameters;
-  const { method, body, ...rest } = given;
+function unwrapped(given: JsonObject, endpoint: RelicEndpoint | undefined): Pick<RelicTarget, 'parameters' | 'within'> {
+  const { method, parameters, body, ...rest } = given;
+  const names = Object.keys(given);
+  if (isJsonObject(parameters) && names.length === 1 && !takes(endpoint, 'parameters')) {
+    return { parameters, within: 'parameters' };
+  }
   const isRequest =
-    isJsonObject(body) && Object.keys(rest).length === 0 && (method === undefined || !takes(endpoint, 'method'));
-  return isRequest && !takes(endpoint, 'body') ? body : given;
+    isJsonObject(body) &&
+    parameters === undefined &&
+    Object.keys(rest).length === 0 &&
+    (method === undefined || !takes(endpoint, 'method'));
+  return isRequest && !takes(endpoint, 'body')
+    ? { parameters: body, within: 'body' }
+    : { parameters: given, within: null };
+}
+
+/**
+ * The values of a relic action, completed for its endpoint (D3). The target of the result is that of the action, with
+ * completed parameters.
+ */
+export function completeRelicCall(
+  action: Pick<ActionDeclaration, 'name' | 'parameters'>,
+  relics: Relics | null,
+  values: JsonObject,
+): JsonObject {
+  const { relic: name, endpoint, parameters, within } = relicTarget(action, relics, values);
+  const relic = relics?.get(name);
+  const schema = endpoint === null || relic === undefined ? undefined : endpointOf(relic, endpoint)?.parameters;
+  const completed = schema === undefined ? parameters : completeParameters(schema, parameters);
+  if (completed === parameters) return values;
+  if (within !== null) return { ...values, [within]: completed };
+  // Of the values, those that name the endpoint are no parameters.
+  const naming = Object.entries(values).filter(([key]) => !Object.hasOwn(parameters, key));
+  return Object.fromEntries([...naming, ...Object.entries(completed)]);
 }
 
 /** Whether an endpoint declares a parameter. */
@@ -207,10 +237,10 @@ async function callService(
  * @returns the reason, if the parameters do not fit into the path
  */
 export function requestOf(
-  { http: { method, path }, parameters: schema }: Pick<RelicEndpoint, 'http' | 'parameters'>,
+  { http: { method, path } }: Pick<RelicEndpoint, 'http'>,
   parameters: JsonObject,
 ): { readonly method: string; readonly path: string; readonly body: JsonObject | null } | { readonly reason: string } {
-  const template = new RequestTemplate(parameters, schema);
+  const template = new RequestTemplate(parameters);
   const filled = template.target(path);
   if (!filled.ok) return { reason: filled.reason };
   if (!IN_QUERY.has(method)) return { method, path: filled.text, body: Object.fromEntries(template.rest) };

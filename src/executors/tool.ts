@@ -72,14 +72,14 @@ export const toolExecutor: Executor = {
       case 'mcp':
         return await callMcp(implementation, call, context);
       case 'http':
-        return await callEndpoint(implementation, tool.parameters, call, context);
+        return await callEndpoint(implementation, call, context);
       default:
         return unsupported(tool.name, implementation);
     }
   },
   async recover(call, context) {
     const type = call.tool?.implementation.type;
-    if (type === 'code') await context.codeTools?.lost(call.action.name);
+    if (type === 'code') await context.codeTools?.lost(call.tool?.name ?? call.action.name);
     if (type !== 'script' && type !== 'container') return null;
     const outcome = await recoverJob(call, context);
     return outcome === null ? null : checkReported(outcome, call);

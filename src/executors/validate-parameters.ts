@@ -1,8 +1,9 @@
 /** Validates a tool's parameters against its JSON Schema, with messages that help a model to correct its call (M3). */
 import { TooDeep } from '../bounded/json-size.ts';
 import { checkValue } from '../bounded/schema-check.ts';
+import { SchemaDefaults } from '../bounded/schema-defaults.ts';
 import type { SchemaError } from '../bounded/schema-run.ts';
-import { PreparedSchema } from '../bounded/schema.ts';
+import { PreparedSchema, UnusableSchema } from '../bounded/schema.ts';
 import { messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
@@ -12,6 +13,7 @@ import { quote } from './failure.ts';
 
 const ISSUES_SHOWN = 5;
 const prepared = new WeakMap<JsonObject, PreparedSchema>();
+const defaults = new WeakMap<JsonObject, SchemaDefaults | null>();
 
 /**
  * The issues of `parameters`, as one line for the model (`parameters.url: expected string, got number 5; …`, at most
@@ -19,6 +21,41 @@ const prepared = new WeakMap<JsonObject, PreparedSchema>();
  */
 export function validateParameters(schema: JsonObject, parameters: JsonObject, meter?: WorkMeter): string | null {
   return validateJson(schema, parameters, 'parameters', meter);
+}
+
+/**
+ * The parameters as they are judged, checked and executed (D3): with the defaults of the schema, and without null where it
+ * means absent. What cannot be completed stays as it is: the check says why.
+ *
+ * @param withDefaults false: the target has defaults of its own, and only null is made absent
+ */
+export function completeParameters(schema: JsonObject, parameters: JsonObject, withDefaults = true): JsonObject {
+  try {
+    const completed = defaultsOf(schema)?.complete(parameters, withDefaults);
+    return isJsonObject(completed) ? completed : parameters;
+  } catch (fault) {
+    if (isLimit(fault)) return parameters;
+    throw fault;
+  }
+}
+
+/** Null: the schema cannot be used. */
+function defaultsOf(schema: JsonObject): SchemaDefaults | null {
+  let known = defaults.get(schema);
+  if (known === undefined) {
+    try {
+      known = new SchemaDefaults(read(schema));
+    } catch (fault) {
+      if (!isLimit(fault)) throw fault;
+      known = null;
+    }
+    defaults.set(schema, known);
+  }
+  return known;
+}
+
+function isLimit(fault: unknown): boolean {
+  return fault instanceof WorkExceeded || fault instanceof UnusableSchema;
 }
 
 /** Why a schema cannot be used, or null if it can. */

@@ -1,7 +1,7 @@
 /** The definition of code tools, and their types (K2). */
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { defineTool, schemaOf, ToolError } from '../../src/code-tools/define-tool.ts';
+import { defineTool, parsedIssue, schemaOf, ToolError } from '../../src/code-tools/define-tool.ts';
 import type { ToolContext } from '../../src/code-tools/define-tool.ts';
 
 const parameters = z.object({
@@ -45,6 +45,31 @@ describe('[K2] defineTool', () => {
       },
       required: ['city'],
     });
+  });
+
+  test.each<[what: string, parameters: z.ZodType, issue: string | null]>([
+    ['JSON', parameters, null],
+    ['a text that is made of a text', z.object({ a: z.string().transform((text) => text.trim()) }), null],
+    ['an optional member', z.object({ a: z.string().optional(), b: z.record(z.string(), z.unknown()) }), null],
+    [
+      'a date',
+      z.object({ a: z.object({ at: z.iso.date().pipe(z.coerce.date()) }) }),
+      'parameters.a.at: the schema gives a date',
+    ],
+    ['a bigint', z.object({ n: z.string().pipe(z.coerce.bigint()) }), 'parameters.n: the schema gives a bigint'],
+    [
+      'a set',
+      z.object({
+        s: z
+          .array(z.string())
+          .transform((list) => new Set(list))
+          .pipe(z.set(z.string())),
+      }),
+      'parameters.s: the schema gives a set',
+    ],
+  ])('says why a schema that gives %s cannot be judged', (_what, given, issue) => {
+    schemaOf({ parameters: given });
+    expect(parsedIssue({ parameters: given })).toEqual(issue === null ? null : expect.stringContaining(issue));
   });
 
   test.each([

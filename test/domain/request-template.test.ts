@@ -5,10 +5,9 @@ import { limits } from '../../src/domain/limits.ts';
 import { RequestTemplate, escapeBraces } from '../../src/domain/request-template.ts';
 
 const HOST = 'https://api.example.com';
-const url = (template: string, parameters: JsonObject = {}, schema: JsonObject = {}) =>
-  new RequestTemplate(parameters, schema).url(template);
-const filled = (template: string, parameters: JsonObject = {}, schema: JsonObject = {}): string => {
-  const result = url(template, parameters, schema);
+const url = (template: string, parameters: JsonObject = {}) => new RequestTemplate(parameters).url(template);
+const filled = (template: string, parameters: JsonObject = {}): string => {
+  const result = url(template, parameters);
   if (!result.ok) throw new Error(result.reason);
   return result.text;
 };
@@ -73,12 +72,6 @@ describe('[M3] a URL with placeholders', () => {
     });
   });
 
-  test('a missing parameter has the default of its schema', () => {
-    const schema = { type: 'object', properties: { page: { type: 'integer', default: 1 } } };
-    expect(filled(`${HOST}/p/{page}`, {}, schema)).toBe(`${HOST}/p/1`);
-    expect(filled(`${HOST}/p/{page}`, { page: 2 }, schema)).toBe(`${HOST}/p/2`);
-  });
-
   test('values of a thousand placeholders together have a maximum size', () => {
     const result = url(`${HOST}/${'{a}/'.repeat(1_000)}x`, { a: 'x'.repeat(1_000) });
     expect(result).toMatchObject({ ok: false, reason: expect.stringContaining('is too long') });
@@ -109,15 +102,14 @@ describe('[M3] a URL with placeholders', () => {
 });
 
 test('[M3] a used parameter is not sent again', () => {
-  const template = new RequestTemplate({ id: 1, q: 'x', h: 'y', other: [1] }, {});
+  const template = new RequestTemplate({ id: 1, q: 'x', h: 'y', other: [1] });
   template.url(`${HOST}/{id}?q={q}`);
   template.header('x-h', '{h}');
   expect(template.rest).toEqual([['other', [1]]]);
 });
 
 describe('[M3] a header with placeholders', () => {
-  const header = (written: string, parameters: JsonObject) =>
-    new RequestTemplate(parameters, {}).header('x-id', written);
+  const header = (written: string, parameters: JsonObject) => new RequestTemplate(parameters).header('x-id', written);
 
   test.each<[string, JsonObject, string | null]>([
     ['{id}', { id: 'T-1' }, 'T-1'],
@@ -141,7 +133,7 @@ describe('[M3] a header with placeholders', () => {
 test('[M5] a value that is inserted before the call has no placeholders', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('{', '}', '$', 'a', '{a}') }), (value) => {
-      expect(new RequestTemplate({ a: 'FILLED' }, {}).header('x', `${escapeBraces(value)}-{a}`)).toEqual({
+      expect(new RequestTemplate({ a: 'FILLED' }).header('x', `${escapeBraces(value)}-{a}`)).toEqual({
         ok: true,
         text: `${value}-FILLED`,
       });

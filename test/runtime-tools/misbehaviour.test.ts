@@ -47,6 +47,26 @@ describe('[K2] a code tool', () => {
     });
   });
 
+  test('gets what its schema has given once, in every attempt', async () => {
+    const answer = await post('/execute/streaming_protocol', {
+      protocol_text: text('shouts', { word: 'a' }),
+      agent: 'tester',
+    });
+    const all = await events(answer);
+    const parameters = all.flatMap((event) => (event.type === 'policy_applied' ? [event.data.parameters] : []));
+    expect(parameters).toEqual([{ word: 'a!', id: expect.any(String) }]);
+    expect(all.flatMap((event) => (event.type === 'action_completed' ? [event.data.output] : []))).toEqual(parameters);
+    const failed = all.flatMap((event) => (event.type === 'action_retrying' ? [event.data.error.message] : []));
+    expect(failed.map((message) => JSON.parse(message) as unknown)).toEqual(parameters);
+  });
+
+  test('whose schema gives no JSON fails before it runs', async () => {
+    expect(await first('takes_date', { at: '2026-01-02' })).toMatchObject({
+      status: 'failed',
+      error: { code: 'parameters_not_json', message: expect.stringContaining('parameters.at is an instance of Date') },
+    });
+  });
+
   test('gets the bindings and secrets of its manifest, and no others', async () => {
     expect(await first('lists_bindings')).toMatchObject({ output: { env: ['SHOP'], secrets: ['TOOL_WEATHER_KEY'] } });
   });

@@ -74,6 +74,26 @@ const TOOLS: readonly CodeTool[] = [
     run: ({ n, word }) => ({ doubled: n * 2, word }),
   }),
   defineTool({
+    name: 'shouts',
+    description: 'shouts',
+    parameters: z.object({
+      word: z.string().transform((word) => `${word}!`),
+      id: z.string().default(() => crypto.randomUUID()),
+    }),
+    effects: 'idempotent',
+    run: (input, { attempt }) => {
+      if (attempt === 1) throw new ToolError(JSON.stringify(input), { code: 'busy', retryable: true });
+      return input;
+    },
+  }),
+  defineTool({
+    name: 'takes_date',
+    description: 'takes_date',
+    parameters: z.object({ at: z.string().transform((at) => new Date(at)) }),
+    effects: 'pure',
+    run: ({ at }) => at.getTime(),
+  }),
+  defineTool({
     name: 'even_only',
     description: 'even_only',
     parameters: z.object({ n: z.number().refine((n) => n % 2 === 0, 'must be even') }),

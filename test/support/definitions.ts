@@ -2,6 +2,7 @@
 import type { FeedDefinition } from '../../src/domain/manifests/feed.ts';
 import type { RelicDefinition, RelicImplementation } from '../../src/domain/manifests/relic.ts';
 import type { ToolDefinition, ToolImplementation } from '../../src/domain/manifests/tool.ts';
+import type { WorkflowDefinition } from '../../src/domain/manifests/workflow.ts';
 import { TOOL_DEFAULTS } from '../../src/domain/tool-defaults.ts';
 
 const BASE = { version: '1.0', summary: '', description: '', tags: [], metadata: {} } as const;
@@ -27,6 +28,23 @@ export function relicOf(implementation: RelicImplementation, changes: Partial<Re
     persistent: true,
     idleMs: 600_000,
     endpoints: {},
+    ...changes,
+  };
+}
+
+/** A workflow without steps. */
+export function workflowOf(changes: Partial<WorkflowDefinition> = {}): WorkflowDefinition {
+  return {
+    ...BASE,
+    kind: 'Workflow',
+    name: 'flow',
+    trigger: { type: 'manual' },
+    imports: { tools: [], agents: [], relics: [], workflows: [] },
+    inputs: { type: 'object' },
+    steps: [],
+    outputs: {},
+    failFast: true,
+    maxParallelSteps: 8,
     ...changes,
   };
 }

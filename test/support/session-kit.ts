@@ -3,6 +3,9 @@ import type { ActionOutcome, ActionType } from '../../src/domain/action.ts';
 import { ACTION_TYPES } from '../../src/domain/action-types.ts';
 import type { MessageContent } from '../../src/domain/content.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import type { RelicDefinition } from '../../src/domain/manifests/relic.ts';
+import type { WorkflowDefinition } from '../../src/domain/manifests/workflow.ts';
+import type { CodeTools } from '../../src/domain/ports/code-tools.ts';
 import type { OutboundFetch } from '../../src/domain/ports/outbound.ts';
 import type { PolicyRule } from '../../src/domain/policy.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -70,6 +73,9 @@ export interface KitOptions {
   readonly from?: string;
   /** Additional tools of the agent. */
   readonly tools?: readonly ToolDefinition[];
+  /** Relics and workflows, which the agent must import. */
+  readonly relics?: readonly RelicDefinition[];
+  readonly workflows?: readonly WorkflowDefinition[];
   /** Skills of the agent, which must import them. */
   readonly skills?: readonly SkillDefinition[];
   readonly approvalIds?: () => string;
@@ -87,6 +93,8 @@ export interface KitOptions {
   readonly objects?: ObjectStore;
   readonly clock?: VirtualClock;
   readonly runner?: RunnerClient;
+  /** The code tools of a project; default: there are none. */
+  readonly codeTools?: CodeTools;
   /** The session's share of the thread; default: its pauses pass at once. */
   readonly share?: ThreadShare;
   readonly children?: ChildSessions;
@@ -165,6 +173,7 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     fetch: options.fetch ?? (async () => new Response('ok')),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
     runner: options.runner ?? null,
+    codeTools: options.codeTools ?? null,
     children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
     sharedFeeds: options.sharedFeeds ?? null,
     userFacts: options.userFacts ?? null,
@@ -242,12 +251,28 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   };
 }
 
-function resolvedAgent({ agent: change, from = 'assistant', tools = [], skills }: KitOptions): ResolvedAgent {
+function named<T extends { readonly name: string }>(all: readonly T[]): (readonly [string, T])[] {
+  return all.map((one) => [one.name, one] as const);
+}
+
+function resolvedAgent({
+  agent: change,
+  from = 'assistant',
+  tools = [],
+  relics = [],
+  workflows = [],
+  skills,
+}: KitOptions): ResolvedAgent {
   const found = bundled.agent(from);
   if (found === null) throw new Error(`the bundled catalogue has no ${from}`);
-  const more = tools.map((tool) => [tool.name, tool] as const);
   const own = skills === undefined ? {} : { skills: new Map(skills.map((skill) => [skill.name, skill])) };
-  const resolved = { ...found, ...own, tools: new Map([...found.tools, ...more]) };
+  const resolved = {
+    ...found,
+    ...own,
+    tools: new Map([...found.tools, ...named(tools)]),
+    relics: new Map([...found.relics, ...named(relics)]),
+    workflows: new Map([...found.workflows, ...named(workflows)]),
+  };
   return change === undefined ? resolved : { ...resolved, agent: change(resolved.agent) };
 }
 

@@ -2,7 +2,9 @@
  * Converts the three forms of a tool's parameters (a list, a map, a JSON Schema) to one JSON Schema (M3).
  */
 import { checkValue } from '../../bounded/schema-check.ts';
-import { PreparedSchema } from '../../bounded/schema.ts';
+import { SchemaDefaults } from '../../bounded/schema-defaults.ts';
+import { PreparedSchema, UnusableSchema } from '../../bounded/schema.ts';
+import type { SchemaIssue } from '../../bounded/schema.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -218,6 +220,16 @@ function checkedSchema(schema: JsonObject, addIssue: (issue: ParameterIssue) => 
   return { type: 'object', ...schema };
 }
 
+/** Defaults that their own schemas refuse (D3). Other issues with the schema are reported by other checks. */
+function defaultIssues(prepared: PreparedSchema, work: WorkMeter): readonly SchemaIssue[] {
+  try {
+    return new SchemaDefaults(prepared, work).issues;
+  } catch (fault) {
+    if (fault instanceof UnusableSchema) return [];
+    throw fault;
+  }
+}
+
 /** Compiles a schema and its patterns; null if all schemas together exceed the work limit. */
 function prepare(
   schema: JsonObject,
@@ -226,7 +238,7 @@ function prepare(
 ): PreparedSchema | null {
   try {
     const prepared = new PreparedSchema(schema, work);
-    for (const { path, message } of prepared.issues) report(path, message);
+    for (const { path, message } of [...prepared.issues, ...defaultIssues(prepared, work)]) report(path, message);
     return prepared;
   } catch (fault) {
     if (!(fault instanceof WorkExceeded)) throw fault;

@@ -7,6 +7,8 @@ import type { SessionRecord } from '../session.ts';
 export interface CodeToolCall {
   readonly name: string;
   readonly parameters: JsonObject;
+  /** They are parsed. Absent: a record of an earlier version, in which the tool parses them when it runs. */
+  readonly parsed?: true;
   /** The same for every attempt of an action. */
   readonly idempotencyKey: string;
   readonly attempt: number;
@@ -27,6 +29,13 @@ export interface ToolUpdate {
 
 /** Runs code tools apart from the session. */
 export interface CodeTools {
+  /**
+   * Parses parameters by the schema of the tool, with its defaults and transformations. Settles soon after the signal aborts.
+   *
+   * @returns the parsed parameters as the output, a JSON object; or why there are none
+   * @throws Error if the tool's host ended
+   */
+  parse(call: Pick<CodeToolCall, 'name' | 'parameters'>, signal: AbortSignal): Promise<ActionOutcome>;
   /** Settles soon after the signal aborts. @throws Error if the tool's host ended */
   run(
     call: CodeToolCall,

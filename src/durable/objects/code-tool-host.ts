@@ -5,7 +5,7 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
 import type { ActionOutcome } from '../../domain/action.ts';
 import type { CodeToolCall, CodeToolSession } from '../../domain/ports/code-tools.ts';
-import { callTool } from '../../code-tools/call-tool.ts';
+import { callTool, parseCall } from '../../code-tools/call-tool.ts';
 import type { ToolHost } from '../../code-tools/call-tool.ts';
 import { secretFor } from '../../settings/secrets.ts';
 import { readSettings } from '../../settings/settings.ts';
@@ -20,14 +20,15 @@ const ADVICE: ToolHost['advice'] = {
 };
 
 export class CodeToolHost extends WorkerEntrypoint<Env> implements CodeToolHostRpc {
+  async parse(
+    call: Pick<CodeToolCall, 'name' | 'parameters'>,
+    link: Pick<CodeToolLink, 'aborted'>,
+  ): Promise<ActionOutcome> {
+    return await parseCall(call, { tools: servedProject().tools, advice: ADVICE }, signalOf(link));
+  }
+
   /** @param link to the session; it is valid during the call */
   async run(call: CodeToolCall, session: CodeToolSession, link: CodeToolLink): Promise<ActionOutcome> {
-    const abort = new AbortController();
-    // Rejects if the session's host ends; then the call ends as well.
-    void link.aborted().then(
-      (reason) => abort.abort(new DOMException(reason, 'AbortError')),
-      () => abort.abort(new DOMException('the session has gone', 'AbortError')),
-    );
     const settings = readSettings(this.env);
     const updates: Promise<void>[] = [];
     const host = {
@@ -39,7 +40,7 @@ export class CodeToolHost extends WorkerEntrypoint<Env> implements CodeToolHostR
     const network = invocationNetwork(settings);
     const egress = egressOf(this.env, settings, network, () => session);
     const outcome = await callTool(call, host, session, {
-      signal: abort.signal,
+      signal: signalOf(link),
       fetch: outboundOf(settings, network, egress),
       progress: (update) => updates.push(link.progress(update)),
     });
@@ -47,4 +48,14 @@ export class CodeToolHost extends WorkerEntrypoint<Env> implements CodeToolHostR
     await Promise.allSettled(updates);
     return outcome;
   }
+}
+
+function signalOf(link: Pick<CodeToolLink, 'aborted'>): AbortSignal {
+  const abort = new AbortController();
+  // Rejects if the session's host ends; then the call ends as well.
+  void link.aborted().then(
+    (reason) => abort.abort(new DOMException(reason, 'AbortError')),
+    () => abort.abort(new DOMException('the session has gone', 'AbortError')),
+  );
+  return abort.signal;
 }

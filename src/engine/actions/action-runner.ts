@@ -30,6 +30,7 @@ import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { Approvals } from './approvals.ts';
 import { Attempts } from './attempts.ts';
+import { Calls, codeToolOf } from './calls.ts';
 import { ClientCalls } from './client-calls.ts';
 import { Conditions } from './conditions.ts';
 import { Lookups } from './lookups.ts';
@@ -54,21 +55,19 @@ export class ActionRunner {
   /** Duration estimates of declared actions (S5), until they are written. */
   readonly #estimates = new Map<ActionKey, number>();
 
-  constructor(given: Omit<ActionScope, 'actions' | 'names'> & { readonly outcomes: OutcomeReader }) {
+  constructor(given: Omit<ActionScope, 'actions' | 'names' | 'calls'> & { readonly outcomes: OutcomeReader }) {
     this.names = new RunNames(given);
-    const scope = {
-      ...given,
-      actions: new ActionLog(given.log, given.state, given.context.source.type === 'workflow'),
-      names: this.names,
-    };
+    const actions = new ActionLog(given.log, given.state, given.context.source.type === 'workflow');
+    const calls = new Calls({ context: given.context, names: this.names, actions });
+    const scope = { ...given, actions, names: this.names, calls };
     this.#scope = scope;
     this.timers = new RunTimers(scope);
     this.conditions = new Conditions(scope);
     this.policies = new Policies(scope);
     this.approvals = new Approvals(scope, this.policies);
-    this.lookups = new Lookups(scope, this.approvals);
+    this.lookups = new Lookups(scope);
     this.attempts = new Attempts(scope, this);
-    this.clients = new ClientCalls(scope, this.approvals, this.attempts);
+    this.clients = new ClientCalls(scope, this.attempts);
     this.settlements = new Settlements(scope, this.lookups);
   }
 
@@ -83,12 +82,16 @@ export class ActionRunner {
     return { ...policy, estimateMs, ...this.#judged(action, key) };
   }
 
-  /** Policies may have been set since a recorded action went on without them, or may have been removed (C9). */
+  /**
+   * Policies may have been set since a recorded action went on without them, or may have been removed (C9). The call of a code
+   * tool is prepared in any case (K2).
+   */
   #judged(action: ActionDeclaration, key: ActionKey): Pick<ActionPolicy, 'judged'> {
     const { context, log, replay } = this.#scope;
     const recorded = log.replaying ? replay : null;
     const isRecorded = recorded?.isJudged(key) === true;
-    const isDue = (context.policies ?? []).length > 0 && recorded?.hasGoneOn(key) !== true;
+    const needsPreparation = (context.policies ?? []).length > 0 || codeToolOf(action, context.resolved) !== null;
+    const isDue = needsPreparation && recorded?.hasGoneOn(key) !== true;
     if ((!isRecorded && !isDue) || isOfWorkflow(action, context.source.type)) return {};
     return { judged: judgedTarget(action, context.resolved) };
   }

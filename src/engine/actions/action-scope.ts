@@ -8,6 +8,7 @@ import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
 import type { RunNames } from '../run/run-names.ts';
 import type { ActionLog } from './action-log.ts';
+import type { Calls } from './calls.ts';
 
 export interface ActionScope {
   readonly context: RunContext;
@@ -21,4 +22,5 @@ export interface ActionScope {
   readonly replay: Replay | null;
   readonly actions: ActionLog;
   readonly names: RunNames;
+  readonly calls: Calls;
 }

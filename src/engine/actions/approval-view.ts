@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Journal } from '../../journal/journal.ts';
-import { callOf } from './approvals.ts';
+import { callOf } from './calls.ts';
 import { callDigest } from './call-digest.ts';
 import { redactedSchema } from '../run/schema-text.ts';
 import type { ShownQuestion } from './questions.ts';

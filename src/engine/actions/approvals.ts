@@ -16,7 +16,6 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import type { ActionDeclaration, ActionError, ActionKey } from '../../domain/action.ts';
 import type { EventData } from '../../domain/event.ts';
-import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkMeter } from '../../domain/work.ts';
@@ -28,6 +27,7 @@ import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
 import { approvalNotRecorded, checkCall } from './call-check.ts';
 import type { Policies } from '../policy/policies.ts';
+import { isSame } from './shown-parameters.ts';
 import { Questions, shownQuestion } from './questions.ts';
 
 /** A request's event: the part shown to people, and the part that only the execution reads. */
@@ -49,8 +49,6 @@ export class Approvals {
   readonly #policies: Pick<Policies, 'reasonOf'>;
   /** Ids of the open requests, and when they were made. */
   readonly #open = new Map<ActionKey, { readonly id: string; readonly since: number }>();
-  /** Sequence numbers of the events of the latest requests. */
-  readonly #asked = new Map<ActionKey, number>();
   #bytes = 0;
   /** Size of all calls resolved for requests, including those that were too large. */
   #resolvedBytes = 0;
@@ -95,7 +93,7 @@ export class Approvals {
     { approval_id: id, bytes = 0, question }: EventData['approval_requested'],
   ): void {
     this.#open.set(key, { id, since: this.#scope.context.clock.now() });
-    this.#asked.set(key, seq);
+    this.#scope.calls.requested(key, seq);
     this.#bytes += bytes;
     if (question !== undefined) this.questions.asked(key, seq);
   }
@@ -117,14 +115,16 @@ export class Approvals {
    * @param hasRun its call was valid when its first attempt started
    */
   #request(key: ActionKey, hasRun = false): ApprovalRequest | { readonly error: ActionError } {
-    const { context, actions, names } = this.#scope;
+    const { context, actions, names, calls } = this.#scope;
     const action = actions.declaration(key);
     const refusal = context.journal.full ? actionInFullSession() : this.#exhausted(action);
     if (refusal !== null) return { error: refusal };
-    const call = hasRun ? this.callOf(key) : names.resolve(key);
+    const call = calls.final(key);
+    const asked = calls.asked(key);
     names.forget(key);
-    if (call === null) return { error: approvalNotRecorded(action) };
-    const error = hasRun && call.spent !== true ? null : checkCall(action, call, context, this.#meter);
+    if (call === null || asked === null) return { error: approvalNotRecorded(action) };
+    const isChecked = (hasRun || calls.isPrepared(key)) && call.spent !== true;
+    const error = isChecked ? null : checkCall(action, call, context, this.#meter);
     // A validation that takes too much work is repeated when the action runs.
     const isUnchecked = call.spent !== true && this.#meter.exceeded;
     if (error !== null && !isUnchecked) return { error };
@@ -152,7 +152,10 @@ export class Approvals {
         ...(complete ? { parameters } : {}),
         ...(complete && Object.keys(inputs).length > 0 ? { inputs } : {}),
       },
-      state: { call: { parameters, inputs } },
+      state: {
+        call: { parameters, inputs },
+        ...(isSame(asked.parameters, parameters) ? {} : { asked: { parameters: asked.parameters, inputs } }),
+      },
     };
   }
 
@@ -192,25 +195,9 @@ export class Approvals {
     return open.id;
   }
 
-  /** Whether approval was requested for the action. */
-  has(key: ActionKey): boolean {
-    return this.#asked.has(key);
-  }
-
-  /**
-   * The action's call: the one that was submitted for approval, else its resolved parameters (P12).
-   *
-   * @returns null if an earlier version requested approval and stored no call
-   */
-  callOf(key: ActionKey): ResolvedCall | null {
-    const seq = this.#asked.get(key);
-    if (seq === undefined) return this.#scope.names.resolve(key);
-    return callOf(this.#scope.context.journal.stateAt(seq));
-  }
-
   /** The open requests. */
   get open(): readonly (OpenRequest & { readonly key: ActionKey })[] {
-    return [...this.#open].map(([key, { id }]) => ({ key, id, seq: this.#asked.get(key) ?? 0 }));
+    return [...this.#open].map(([key, { id }]) => ({ key, id, seq: this.#scope.calls.requestOf(key) ?? 0 }));
   }
 
   /** The action of an open request. */
@@ -218,12 +205,4 @@ export class Approvals {
     for (const [key, { id }] of this.#open) if (id === approvalId) return key;
     return null;
   }
-}
-
-/** The call in a request's event; null in an event of an earlier version that stored none. */
-export function callOf(state: JsonObject | null): ResolvedCall | null {
-  const call = state?.['call'];
-  if (!isJsonObject(call)) return null;
-  const { parameters, inputs } = call;
-  return isJsonObject(parameters) && isJsonObject(inputs) ? { parameters, inputs, warnings: [] } : null;
 }

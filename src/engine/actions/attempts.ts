@@ -5,11 +5,12 @@
  *
  * Invariants:
  *  1. An attempt's executor starts only after `action_started` is durable. If it may run twice, it starts after the
- *     event is written, so that its result is ready when the event becomes durable (J1, J3).
+ *     event is written, so that its result is ready when the event becomes durable (J1, J3). A call that only its record
+ *     has never starts earlier.
  *  2. Every started attempt reports one outcome. One that ignores its abort reports late, and the scheduler ignores the
  *     report (S7, S8).
- *  3. All attempts of an action execute the same call: the one that was looked up (P6) or approved (J8), else the one
- *     resolved at the first attempt (P12, S7).
+ *  3. All attempts of an action execute the same call: the final one, which was judged (C9) or approved (J8), else the one
+ *     resolved at the lookup (P6) or the first attempt (P12, S7).
  *  4. After a crash nothing runs again before the executor was asked for the attempt's outcome (J2).
  */
 import type { ActionDeclaration, ActionKey, ActionOutcome } from '../../domain/action.ts';
@@ -35,6 +36,7 @@ import type { ActionScope } from './action-scope.ts';
 import type { Policies } from '../policy/policies.ts';
 import type { Approvals } from './approvals.ts';
 import { admitCall } from './call-check.ts';
+import { codeToolOf } from './calls.ts';
 import type { Lookups } from './lookups.ts';
 import { describableTools } from './describable-tools.ts';
 import { userMemory } from './user-memory.ts';
@@ -84,7 +86,7 @@ export class Attempts {
     this.#approvals.questions.delivered(key);
     // The crash interrupted it, unless a later record contains its end.
     if (isRecorded) this.#interrupted.set(key, start);
-    else this.#run(start, resolved ?? this.#approvals.callOf(key), (execute) => execute());
+    else this.#run(start, resolved ?? this.#scope.calls.final(key), (execute) => execute());
   }
 
   /**
@@ -93,13 +95,13 @@ export class Attempts {
    * @returns whether it was durable before a crash, and the call if it was resolved now
    */
   announce(key: ActionKey, attempt: number): { readonly isRecorded: boolean; readonly resolved: ResolvedCall | null } {
-    const { context, log, results, replay, actions, names } = this.#scope;
+    const { context, log, results, replay, actions, names, calls } = this.#scope;
     results.started(key, context.clock.now());
     const isRecorded = log.replaying && replay?.startedAt(key) != null;
-    const call = attempt > 1 || isRecorded || this.#approvals.has(key) ? null : names.resolve(key);
     if (isRecorded) names.pin(key);
-    const approved = attempt === 1 && !isRecorded && call === null ? this.#approvals.callOf(key) : null;
-    const first = call ?? approved;
+    const first = attempt > 1 || isRecorded ? null : calls.final(key);
+    // The names of an approved call have no meaning any more.
+    const call = calls.requestOf(key) === undefined ? first : null;
     const shown = first === null ? {} : executedParameters(actions.declaration(key), first, context.redact);
     const seq = actions.append('action_started', key, { attempt, ...shown }, call === null ? {} : names.record(key));
     if (call !== null) {
@@ -113,7 +115,7 @@ export class Attempts {
   resume(): void {
     for (const start of this.#interrupted.values()) {
       const procedure: Procedure = (execute, known) => this.#recoverAttempt(start, execute, known);
-      this.#run(start, this.#approvals.callOf(start.key), procedure, true);
+      this.#run(start, this.#scope.calls.final(start.key), procedure, true);
     }
     this.#interrupted.clear();
   }
@@ -146,8 +148,9 @@ export class Attempts {
     procedure: Procedure,
     isRecovered = false,
   ): void {
-    const { context, log, inputQueue, actions } = this.#scope;
+    const { context, log, inputQueue, actions, calls } = this.#scope;
     const action = actions.declaration(key);
+    const isPrepared = calls.isPrepared(key);
     const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
     const tool = toolOf(action, context.resolved);
     const abort = new AbortController();
@@ -159,6 +162,7 @@ export class Attempts {
       runtimeKey: `${context.sessionKey}/${context.runNumber}/${key}`,
       attempt,
       parameters,
+      ...(isPrepared && codeToolOf(action, context.resolved) !== null ? { parsed: true as const } : {}),
       inputs,
       tool,
       relic: relicOf(action, context.resolved),
@@ -175,7 +179,7 @@ export class Attempts {
         const message = `stopped before it began: ${messageOf(abort.signal.reason)}`;
         return { ok: false, error: { code: 'aborted', message, retryable: false } };
       }
-      const error = await admitCall(action, resolved, context, abort.signal);
+      const error = await admitCall(action, resolved, context, abort.signal, isPrepared);
       return error === null ? await executor.execute(call, actionContext) : { ok: false, error };
     };
     const { recover } = executor;
@@ -188,7 +192,8 @@ export class Attempts {
         }))
         .then((outcome) => inputQueue.put({ type: 'attempt_ended', key, attempt, outcome }));
     };
-    if (tool === null || tool.effects === 'unsafe') log.afterSync(run);
+    // A call that would be another one after a crash is durable before it runs.
+    if (tool === null || tool.effects === 'unsafe' || calls.isOnlyRecorded(key)) log.afterSync(run);
     else log.afterWrite(run);
   }
 

@@ -21,6 +21,7 @@ type Context = Pick<RunContext, 'journal' | 'pacer' | 'resolved'>;
  * Resolves when the call may begin.
  *
  * @param call null if an approved call was not recorded
+ * @param isPrepared its parameters were checked before its judgement
  * @returns why it must not begin; null if it may
  * @throws the signal's reason if it aborts first
  */
@@ -29,9 +30,11 @@ export async function admitCall(
   call: ResolvedCall | null,
   context: Context,
   signal: AbortSignal,
+  isPrepared = false,
 ): Promise<ActionError | null> {
   if (context.journal.full) return actionInFullSession();
   if (call === null) return approvalNotRecorded(action);
+  if (isPrepared) return null;
   const { renderedChars = 0 } = call;
   const passOnSteps = (action.span.end - action.span.start + renderedChars) * limits.parameterCharSteps;
   const check = (paced: WorkMeter): ActionError | null => {
@@ -62,7 +65,7 @@ export function checkCall(
 }
 
 /** Values are missing in the call. */
-export function quotaExceeded(): ActionError {
+function quotaExceeded(): ActionError {
   const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
   return { code: 'reference_quota', message, retryable: false };
 }

@@ -23,7 +23,6 @@ import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { iterationOf, ordinalOf } from '../run/run-names.ts';
 import type { ActionScope } from './action-scope.ts';
-import type { Approvals } from './approvals.ts';
 import type { Attempts } from './attempts.ts';
 import { admitCall } from './call-check.ts';
 
@@ -32,7 +31,6 @@ type SettledStatus = EventData['client_tool_settled']['status'];
 
 export class ClientCalls {
   readonly #scope: ActionScope;
-  readonly #approvals: Approvals;
   readonly #attempts: Attempts;
   /** Calls in a replayed record that were not shown. */
   readonly #interrupted = new Map<ActionKey, Call>();
@@ -41,9 +39,8 @@ export class ClientCalls {
   readonly #open = new Map<ActionKey, string>();
   #bytes = 0;
 
-  constructor(scope: ActionScope, approvals: Approvals, attempts: Attempts) {
+  constructor(scope: ActionScope, attempts: Attempts) {
     this.#scope = scope;
-    this.#approvals = approvals;
     this.#attempts = attempts;
   }
 
@@ -51,18 +48,19 @@ export class ClientCalls {
   start(call: Call): void {
     const { isRecorded, resolved } = this.#attempts.announce(call.key, call.attempt);
     if (isRecorded) this.#interrupted.set(call.key, call);
-    else this.#check(call, resolved ?? this.#approvals.callOf(call.key));
+    else this.#check(call, resolved ?? this.#scope.calls.final(call.key));
   }
 
   /** Checks the calls that a crash interrupted before they were shown. */
   resume(): void {
-    for (const call of this.#interrupted.values()) this.#check(call, this.#approvals.callOf(call.key));
+    for (const call of this.#interrupted.values()) this.#check(call, this.#scope.calls.final(call.key));
     this.#interrupted.clear();
   }
 
   #check({ key, attempt }: Call, resolved: ResolvedCall | null): void {
-    const { context, log, inputQueue, actions } = this.#scope;
+    const { context, log, inputQueue, actions, calls } = this.#scope;
     const action = actions.declaration(key);
+    const isPrepared = calls.isPrepared(key);
     const abort = new AbortController();
     this.#checking.set(key, abort);
     const failed = (error: ActionError): RunInput => ({
@@ -72,7 +70,7 @@ export class ClientCalls {
       outcome: { ok: false, error },
     });
     const checked = async (): Promise<RunInput> => {
-      const refusal = this.#unavailable(key) ?? (await admitCall(action, resolved, context, abort.signal));
+      const refusal = this.#unavailable(key) ?? (await admitCall(action, resolved, context, abort.signal, isPrepared));
       if (refusal !== null) return failed(refusal);
       const parameters = redactJson(resolved?.parameters ?? {}, context.redact) as ResolvedCall['parameters'];
       const tooLarge = this.#reserve(action, JSON.stringify(parameters));

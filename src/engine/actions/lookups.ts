@@ -16,14 +16,12 @@ import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import { cacheTtlOf, effectsOf, toolOf } from './action-policy.ts';
 import type { ActionScope } from './action-scope.ts';
-import type { Approvals } from './approvals.ts';
 import type { LookupResult, OutcomeCache } from './outcome-cache.ts';
 
 type Recalled = Extract<RunInput, { type: 'recalled' }>;
 
 export class Lookups {
   readonly #scope: ActionScope;
-  readonly #approvals: Approvals;
   readonly #lookedUp = new Set<ActionKey>();
   /** Lookups in a replayed record without a recorded answer. */
   readonly #unanswered = new Set<ActionKey>();
@@ -32,9 +30,8 @@ export class Lookups {
   /** Actions for which an earlier outcome was found. */
   readonly #reused = new Set<ActionKey>();
 
-  constructor(scope: ActionScope, approvals: Approvals) {
+  constructor(scope: ActionScope) {
     this.#scope = scope;
-    this.#approvals = approvals;
   }
 
   has(key: ActionKey): boolean {
@@ -43,9 +40,9 @@ export class Lookups {
 
   /** Looks up an action; the answer arrives in the input queue. */
   start(key: ActionKey): void {
-    const { log, inputQueue, names } = this.#scope;
+    const { log, inputQueue, names, calls } = this.#scope;
     this.#lookedUp.add(key);
-    if (!this.#approvals.has(key)) names.pin(key);
+    if (calls.requestOf(key) === undefined) names.pin(key);
     if (log.replaying) this.#unanswered.add(key);
     else this.#ask(key, (found) => inputQueue.put({ type: 'recalled', key, found }));
   }
@@ -76,11 +73,11 @@ export class Lookups {
   }
 
   #resolved(key: ActionKey): Parameters<OutcomeCache['reclaim']>[1] {
-    const { context, actions } = this.#scope;
+    const { context, actions, calls } = this.#scope;
     const action = actions.declaration(key);
     const tool = toolOf(action, context.resolved);
     const call = (): ResolvedCall => {
-      const found = this.#approvals.callOf(key);
+      const found = calls.asked(key);
       if (found === null) throw new EngineError('internal', `The approved call of action ${key} was not recorded`);
       if (found.warnings.length > 0) this.#warnings.set(key, found);
       return found;

@@ -33,7 +33,7 @@ export function executedParameters(
 }
 
 /** Stops at the first difference, so a reference's value is not read. */
-function isSame(declared: Json, resolved: Json): boolean {
+export function isSame(declared: Json, resolved: Json): boolean {
   if (declared === resolved) return true;
   if (typeof declared !== 'object' || declared === null || typeof resolved !== 'object' || resolved === null) {
     return false;
@@ -45,6 +45,10 @@ function isSame(declared: Json, resolved: Json): boolean {
       declared.every((item, index) => isSame(item, resolved[index] ?? null))
     );
   }
+  if (Array.isArray(resolved)) return false;
   const names = Object.keys(declared);
-  return names.every((name) => isSame((declared as JsonObject)[name] ?? null, (resolved as JsonObject)[name] ?? null));
+  return (
+    names.length === Object.keys(resolved).length &&
+    names.every((name) => Object.hasOwn(resolved, name) && isSame(declared[name] ?? null, resolved[name] ?? null))
+  );
 }

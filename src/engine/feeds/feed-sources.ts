@@ -7,12 +7,16 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { FeedDefinition } from '../../domain/manifests/feed.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { SharedFeedRequest } from '../../domain/ports/shared-values.ts';
 import { sessionKey } from '../../domain/session.ts';
+import type { WorkMeter } from '../../domain/work.ts';
 import type { ActionContext } from '../../executors/executor.ts';
 import { validateParameters } from '../../executors/validate-parameters.ts';
 import { callModel } from '../generation/call-model.ts';
 import { policyOf, scopeIn } from '../actions/action-policy.ts';
+import { completeCall } from '../actions/calls.ts';
+import { parseCall } from '../policy/prepare-call.ts';
 import { actionOf, withAction } from './feed-call.ts';
 import { policyRefusal } from './feed-policy.ts';
 import type { FeedPorts } from './feed-ports.ts';
@@ -66,7 +70,8 @@ export async function feedIssue(
         : undefined;
   if (schema === undefined) return null;
   const tool = type === 'tool' ? (resolved.tools.get(name) ?? null) : null;
-  const given = withAction(feed.source, tool).params;
+  const call = actionOf({ id: feed.id, source: withAction(feed.source, tool) });
+  const { parameters: given } = completeCall(call, call, resolved);
   const message = await pacer.run(limits.schemaSteps, (meter) => validateParameters(schema, given, meter), signal);
   const target = type === 'relic' ? `${name}.${action ?? ''}` : name;
   return message === null
@@ -85,10 +90,13 @@ export function feedFetcher(
 /** @throws Error that explains why there is no value */
 export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<Fetched> {
   // Earlier versions stored feeds of the model without an endpoint.
-  const feed = withFeedEndpoint(written, ports.resolved.relics);
+  const named = withFeedEndpoint(written, ports.resolved.relics);
+  if (isMemoryFeed(named)) return await fetchFacts(named, ports);
+  if (named.source.type === 'internal') {
+    return { value: internalValue(named.source.name, named.source.params, ports) };
+  }
+  const feed = await preparedFeed(named, ports, signal);
   const { source } = feed;
-  if (isMemoryFeed(feed)) return await fetchFacts(feed, ports);
-  if (source.type === 'internal') return { value: internalValue(source.name, source.params, ports) };
   const refusal = feedRefusal(feed, ports.resolved) ?? (await policyRefusal(feed, ports, signal));
   if (refusal !== null) throw new Error(refusal);
   const { resolved, record, sharedFeeds, executors } = ports;
@@ -110,6 +118,34 @@ export async function fetchFeed(written: FeedDefinition, ports: FeedPorts, signa
   // Each fetch is a separate execution.
   const call = { id: feed.id, source, tool, relic, key: `${sessionKey(record)}/feed/${feed.id}/${ports.clock.now()}` };
   return { value: await callSource(call, executors, contextOf(feed, ports, signal)) };
+}
+
+/** The feed with the parameters that are judged and that its source gets (C9). @throws Error if there are none */
+async function preparedFeed(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal): Promise<FeedDefinition> {
+  const { source } = feed;
+  const { resolved, pacer } = ports;
+  const tool = source.type === 'tool' ? (resolved.tools.get(source.name) ?? null) : null;
+  const action = actionOf({ id: feed.id, source: withAction(source, tool) });
+  let { parameters: params } = completeCall(action, action, resolved);
+  if (tool?.implementation.type === 'code') {
+    await requireValid(tool, params, pacer, signal);
+    const parsed = await parseCall({ name: tool.name, parameters: params }, ports, signal);
+    if ('error' in parsed) throw new Error(`${parsed.error.code}: ${parsed.error.message}`);
+    params = parsed.parameters;
+  }
+  return { ...feed, source: { ...source, params } };
+}
+
+/** @throws Error that says what is wrong */
+async function requireValid(
+  { parameters: schema }: ToolDefinition,
+  parameters: JsonObject,
+  pacer: FeedPorts['pacer'],
+  signal: AbortSignal,
+): Promise<void> {
+  const check = (meter: WorkMeter): string | null => validateParameters(schema, parameters, meter);
+  const issue = await pacer.run(limits.schemaSteps, check, signal);
+  if (issue !== null) throw new Error(issue);
 }
 
 /** Whether policies decide about the redirects of the fetch, which they do only in the session itself (C9). */
@@ -145,7 +181,7 @@ function contextOf(feed: FeedDefinition, ports: FeedPorts, signal: AbortSignal):
 }
 
 /**
- * Calls a source once, with parameters that its definition accepts.
+ * Calls a source once, with parameters that its definition accepts. Those of a code tool are parsed.
  *
  * @throws Error that explains why there is no value
  */
@@ -155,21 +191,15 @@ export async function callSource(
   context: ActionContext,
 ): Promise<Json> {
   const action = actionOf({ id, source: withAction(source, tool) });
-  const issue =
-    tool === null
-      ? null
-      : await context.pacer.run(
-          limits.schemaSteps,
-          (meter) => validateParameters(tool.parameters, action.parameters, meter),
-          context.signal,
-        );
-  if (issue !== null) throw new Error(issue);
+  const isCode = tool?.implementation.type === 'code';
+  if (tool !== null && !isCode) await requireValid(tool, action.parameters, context.pacer, context.signal);
   const outcome = await executors[action.type].execute(
     {
       action,
       runtimeKey: key,
       attempt: 1,
       parameters: action.parameters,
+      ...(isCode ? { parsed: true as const } : {}),
       inputs: {},
       tool,
       relic,

@@ -1,27 +1,31 @@
 /**
- * Lets the policies decide about the actions of one run (C9).
+ * Prepares the calls of the actions of one run, and lets the policies decide about them (C9).
  *
  * Owns the judgements that are pending. Does not own the decision to judge, or the end of an action.
  *
  * Invariants:
  *  1. The names of a judged action keep their meaning from here on: what was judged is what a person is asked about and
  *     what is executed, also by retries and after a crash.
- *  2. The judgement is recorded in the turn in which it counts, and its event has the values that the names had. After a
- *     crash, an action without a recorded judgement is judged again: nothing of it has happened.
+ *  2. The judgement is recorded in the turn in which it counts, and its event has the values that the names had, and the
+ *     parameters that a code tool's schema has given. After a crash, an action without a recorded judgement is prepared and
+ *     judged again: nothing of it has happened.
  *  3. What cannot be judged is denied.
+ *  4. Parameters are completed, checked and parsed before they are judged, and not afterwards.
  */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
+import { messageOf } from '../../domain/errors.ts';
 import { limits } from '../../domain/limits.ts';
-import type { PolicySubject, PolicyVerdict } from '../../domain/policy.ts';
+import type { PolicyVerdict } from '../../domain/policy.ts';
 import { callsBefore, usedBy } from '../../scheduler/step.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { ActionScope } from '../actions/action-scope.ts';
 import { policyOf } from '../actions/action-policy.ts';
-import { quotaExceeded } from '../actions/call-check.ts';
-import { executedParameters } from '../actions/shown-parameters.ts';
+import { codeToolOf } from '../actions/calls.ts';
+import { executedParameters, isSame } from '../actions/shown-parameters.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunInput } from '../run/run-input.ts';
 import { judgeCall, policyDenied } from './judge.ts';
+import { prepareCall } from './prepare-call.ts';
 import { subjectOf } from './subject.ts';
 import type { PolicyMoment } from './subject.ts';
 
@@ -57,33 +61,54 @@ export class Policies {
 
   /** After a crash: judges the actions that have no recorded judgement. */
   resume(): void {
-    for (const key of this.#pending.keys()) this.#judge(key);
+    for (const key of this.#pending.keys()) this.#judge(key, true);
   }
 
-  #judge(key: ActionKey): void {
-    const { context, actions, names } = this.#scope;
-    const action = actions.declaration(key);
-    const call = names.resolve(key);
-    const about = { resolved: context.resolved, record: context.record, moment: this.#moment(key) };
-    void this.#answer(key, subjectOf(action, call, about), call);
-  }
-
-  async #answer(key: ActionKey, subject: PolicySubject, call: ResolvedCall): Promise<void> {
-    const { context, inputQueue, actions, names } = this.#scope;
-    const { policies = [], pacer, redact } = context;
+  /** @param isRecovered the schema of its tool may have ended the host */
+  #judge(key: ActionKey, isRecovered = false): void {
+    const { context, names, inputQueue } = this.#scope;
     const { signal } = this.#pending.get(key) ?? new AbortController();
-    const found = shown(await judgeCall(policies, subject, pacer, signal), redact);
-    if (signal.aborted) return;
+    const asked = names.resolve(key);
+    const about = { resolved: context.resolved, record: context.record, moment: this.#moment(key) };
+    this.#answer(key, { asked, about, isRecovered, signal })
+      .catch((fault: unknown): Judged => unprepared(key, fault))
+      .then((input) => (signal.aborted ? undefined : inputQueue.put(input)));
+  }
+
+  async #answer(
+    key: ActionKey,
+    {
+      asked,
+      about,
+      isRecovered,
+      signal,
+    }: {
+      readonly asked: ResolvedCall;
+      readonly about: Parameters<typeof subjectOf>[2];
+      readonly isRecovered: boolean;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Judged> {
+    const { context, actions, names } = this.#scope;
+    const { policies = [], pacer, redact, codeTools } = context;
     const action = actions.declaration(key);
-    // The values that its names had are stored with an event.
-    const verdict = found ?? (names.hasOutside(key) ? UNRULED : null);
-    inputQueue.put({
-      type: 'policy_judged',
+    const codeTool = codeToolOf(action, context.resolved);
+    if (isRecovered && codeTool !== null) await codeTools?.lost(codeTool.name).catch(() => undefined);
+    const prepared = await prepareCall(action, asked, context, signal);
+    if ('error' in prepared) return { ...PREPARED, key, result: prepared, verdict: null };
+    const { call } = prepared;
+    const found = shown(await judgeCall(policies, subjectOf(action, call, about), pacer, signal), redact);
+    const isChanged = codeTool !== null && !isSame(asked.parameters, call.parameters);
+    // The values that its names had, and those that cannot be computed again, are stored with an event.
+    const verdict = found ?? (isChanged || names.hasOutside(key) ? UNRULED : null);
+    return {
+      ...PREPARED,
       key,
-      result: call.spent === true ? { error: quotaExceeded() } : this.#resultOf(action, verdict),
+      result: this.#resultOf(action, verdict),
       verdict,
+      ...(isChanged ? { call: { parameters: call.parameters, inputs: call.inputs } } : {}),
       ...(verdict === null ? {} : { shown: executedParameters(action, call, redact) }),
-    });
+    };
   }
 
   /** An approval that the manifest demands stays, whatever the policies say. */
@@ -121,18 +146,22 @@ export class Policies {
   }
 
   /** The judgement counts: records it. @returns the scheduler's input; null if the action has ended since */
-  judged({ key, result, verdict, shown: parameters = {} }: Judged): Omit<Decided, 'at'> | null {
+  judged({ key, result, verdict, prepared, call, shown: parameters = {} }: Judged): Omit<Decided, 'at'> | null {
     if (!this.#pending.delete(key)) return null;
-    const { context, log, actions, names } = this.#scope;
-    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict });
+    const { context, log, actions, names, calls } = this.#scope;
+    const how = prepared === undefined ? {} : { prepared };
+    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...how });
+    let recordedAt: number | null = null;
     if (verdict !== null) {
       const { message, ...rule } = verdict;
       const said = message === null ? {} : { message };
-      const state = log.replaying ? {} : names.record(key);
+      const state = log.replaying ? {} : { ...names.record(key), ...(call === undefined ? {} : { call }) };
       const seq = actions.append('policy_applied', key, { ...rule, ...said, ...parameters }, state);
+      recordedAt = seq;
       if (!log.wasRecorded(seq)) names.recorded(key, seq);
       if (verdict.decision === 'ask') this.#asking.set(key, verdict);
     }
+    if (prepared === true) calls.judged(key, recordedAt);
     return { type: 'policy_judged', key, result };
   }
 
@@ -153,6 +182,8 @@ export class Policies {
   }
 }
 
+const PREPARED = { type: 'policy_judged', prepared: true } as const;
+
 /** No rule applies. */
 const UNRULED: PolicyVerdict = { decision: 'allow', source: 'runtime', rule: 0, message: null };
 
@@ -160,4 +191,10 @@ const UNRULED: PolicyVerdict = { decision: 'allow', source: 'runtime', rule: 0, 
 function shown(verdict: PolicyVerdict | null, redact: (text: string) => string): PolicyVerdict | null {
   if (verdict?.message == null) return verdict;
   return { ...verdict, message: redact(verdict.message).slice(0, limits.policyMessageChars).toWellFormed() };
+}
+
+/** The call could not be prepared, for a reason that neither the model nor the tool has given. */
+function unprepared(key: ActionKey, fault: unknown): Judged {
+  const error = { code: 'executor_fault', message: messageOf(fault), retryable: false };
+  return { ...PREPARED, key, result: { error }, verdict: null };
 }

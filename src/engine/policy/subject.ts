@@ -2,10 +2,8 @@
 import { actionSpec } from '../../domain/action-types.ts';
 import type { ActionDeclaration } from '../../domain/action.ts';
 import { ASKED, askedText, isAsked } from '../../domain/call-text.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
-import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { PolicySubject } from '../../domain/policy.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import { relicTarget } from '../../executors/relic.ts';
@@ -86,18 +84,8 @@ function targetOf(
     return { name, parameters: asked === undefined ? parameters : { ...parameters, [ASKED[type]]: asked } };
   }
   if (actionSpec(type).code !== null) {
-    const { code = parameters['script'] } = parameters;
+    const code = parameters['code'] ?? parameters['script'];
     return { name, parameters: { ...parameters, ...(code === undefined ? {} : { code }), inputs } };
   }
-  return { name, parameters: { ...defaultsOf(toolOf(action, resolved)), ...parameters } };
-}
-
-/** Values that the request of an HTTP tool has if the call omits them. */
-function defaultsOf(tool: ToolDefinition | null): JsonObject {
-  const properties = tool?.implementation.type === 'http' ? tool.parameters['properties'] : undefined;
-  if (!isJsonObject(properties)) return {};
-  const entries = Object.entries(properties).flatMap(([name, property]): [string, Json][] =>
-    isJsonObject(property) && property['default'] !== undefined ? [[name, property['default']]] : [],
-  );
-  return Object.fromEntries(entries);
+  return { name, parameters };
 }

@@ -98,11 +98,14 @@ export type RunInput =
     }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: LookupResult }
   /**
-   * What the policies say. `verdict`: its event; null if there is none. `shown`: what the event shows of the call; absent in
-   * a record.
+   * What the policies say. `prepared`: its call was completed, checked and parsed before; absent in a record of an earlier
+   * version. `verdict`: its event; null if there is none. `call`: the final call, if it cannot be computed again; stored with
+   * the event. `shown`: what the event shows of the call. Both are absent in a record.
    */
   | (Scheduled<'policy_judged'> & {
       readonly verdict: PolicyVerdict | null;
+      readonly prepared?: true;
+      readonly call?: JsonObject;
       readonly shown?: Pick<EventData['policy_applied'], 'parameters' | 'parameters_cut'>;
     })
   /** Live output of an attempt; not recorded (J4). */
@@ -133,7 +136,7 @@ export type RecordedInput = { readonly at: number } & (
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   | (Scheduled<'approval_resolved'> & { readonly more?: true })
-  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null })
+  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null; readonly prepared?: true })
   /** Its content is in its event. */
   | { readonly type: 'message_received' }
   /** Why an approval could not be requested for an action (J8). */

@@ -31,6 +31,7 @@ import { escaped, stepsIn, StepValues } from './step-values.ts';
 import { actionText, StepWriter } from './step-writer.ts';
 import { writeGroup } from './workflow-groups.ts';
 import type { GroupHost } from './workflow-groups.ts';
+import { completeInputs } from './workflow-inputs.ts';
 import type { StepOutcome, WorkflowView } from './workflow-view.ts';
 
 /**
@@ -46,7 +47,7 @@ export async function* workflowText(
   view: WorkflowView,
   run: JsonObject = {},
 ): AsyncGenerator<string> {
-  const program = new Program(definition, new StepValues({ ...definition.defaults, ...inputs }, run), view);
+  const program = new Program(definition, new StepValues(completeInputs(definition, inputs), run), view);
   const { writer } = program;
   let over = false;
   const writing = program.write().finally(() => {

@@ -3,7 +3,7 @@
  * query or JSON body; returns JSON or text.
  */
 import type { ActionOutcome } from '../../domain/action.ts';
-import { parseJson, type Json, type JsonObject } from '../../domain/json.ts';
+import { parseJson, type Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ToolImplementation } from '../../domain/manifests/tool.ts';
 import { encoded, RequestTemplate, textOf } from '../../domain/request-template.ts';
@@ -16,10 +16,8 @@ import { wasCut } from './outbound.ts';
 
 type HttpImplementation = Extract<ToolImplementation, { type: 'http' }>;
 
-/** @param schema JSON Schema of the parameters; its defaults fill placeholders */
 export async function callEndpoint(
   implementation: HttpImplementation,
-  schema: JsonObject,
   { parameters, trace }: Pick<ActionCall, 'parameters' | 'trace'>,
   { fetch, signal }: ActionContext,
 ): Promise<ActionOutcome> {
@@ -31,7 +29,7 @@ export async function callEndpoint(
     });
   }
   const inQuery = method === 'GET' || method === 'HEAD' || method === 'DELETE';
-  const template = new RequestTemplate(parameters, schema);
+  const template = new RequestTemplate(parameters);
   const target = template.url(implementation.url);
   if (!target.ok) return failure('invalid_parameters', target.reason, { beforeDispatch: true });
   const headers: Record<string, string> = {

@@ -105,3 +105,17 @@ test.each<[string, Json, string]>([
   expect(issues).toHaveLength(1);
   expect(issues[0]?.startsWith(issue)).toBe(true);
 });
+
+test('[D3] a default that its own schema refuses is an issue, where it is written', () => {
+  expect(read({ n: { type: 'int', default: 'five' }, m: { type: 'int', default: null } }).issues).toEqual([
+    'n/default: the schema does not accept this value',
+  ]);
+  expect(read([{ name: 'n', type: 'int', default: 0.5 }]).issues).toEqual([
+    '0/default: the schema does not accept this value',
+  ]);
+  const nested = {
+    type: 'object',
+    properties: { a: { type: 'object', properties: { b: { enum: ['x'], default: 'y' } } } },
+  };
+  expect(read(nested).issues).toEqual(['properties/a/properties/b/default: the schema does not accept this value']);
+});

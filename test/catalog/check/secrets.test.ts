@@ -50,7 +50,7 @@ test('[M5] [X3] URLs and headers of tools get variables and TOOL_ secrets; texts
   const { tools, agent: ready } = resolveAgentVariables(withSecrets(resolved, resolved.agent.secrets, alone), record);
   const tool = tools.get('t')?.implementation;
   if (tool?.type !== 'http') throw new Error('t is an http tool');
-  const template = new RequestTemplate({ id: 'parameter' }, {});
+  const template = new RequestTemplate({ id: 'parameter' });
   expect(template.url(tool.url)).toEqual({ ok: true, text: 'https://api.example/Ulm{id}/ses_1' });
   const sent = Object.entries(tool.headers).map(([name, text]) => [name, template.header(name, text)]);
   // a value is not resolved a second time and has no placeholders; a name without TOOL_ is not a secret of a manifest

@@ -55,6 +55,33 @@ describe('[C9] the fetch of a feed', () => {
     expect(eventsOf(kit.events, 'context_feed_updated').map(({ data }) => data.error)).toEqual([why]);
   });
 
+  test.each(['builtin', 'code'] as const)(
+    '[D3] [K2] is judged with the parameters that a %s tool gets',
+    async (type) => {
+      const parameters = { type: 'object', properties: { sum: { type: 'integer', default: 500 } } };
+      const implementation =
+        type === 'code' ? ({ type, bindings: [], secrets: [] } as const) : ({ type, entrypoint: 'echo' } as const);
+      const kit = (sum: number): Promise<SessionKit> =>
+        kitWith([rule('deny', `!has(parameters.sum) || parameters.sum != ${sum}`)], {
+          tools: [toolOf(implementation, { name: 'page', effects: 'pure', approval: 'never', parameters })],
+          codeTools: {
+            parse: async () => ({ ok: true, output: { sum: 700 } }),
+            run: () => Promise.reject(new Error('not used')),
+            lost: async () => undefined,
+          },
+          agent: (agent) => ({
+            ...agent,
+            feeds: [feedOf('news', { source: { type: 'tool', name: 'page', action: null, params: {} } })],
+          }),
+        });
+      const sum = type === 'code' ? 700 : 500;
+      expect(await said(await kit(sum))).toBe('the news');
+      expect(calls).toEqual([{ sum }]);
+      expect(await said(await kit(sum + 1))).toBe('[news: failed]');
+      expect(calls).toEqual([]);
+    },
+  );
+
   test('by the rules of the manifest, too', async () => {
     const kit = await kitWith([], {
       agent: (agent) => ({ ...agent, feeds: [FEED], policies: [rule('deny', 'action.name == "page"')] }),

@@ -422,6 +422,11 @@ describe('[C9] what a condition sees', () => {
   test.each([
     ['python', { script: 'import socket' }, 'parameters.code.contains("socket")'],
     [
+      'python',
+      { code: null, script: 'import socket' },
+      'parameters.code != null && parameters.code.contains("socket")',
+    ],
+    [
       'agent',
       { name: 'researcher', parameters: { instruction: 'delete it' } },
       'parameters.message.contains("delete")',

@@ -7,7 +7,7 @@ import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { WorkMeter } from '../../../src/domain/work.ts';
 import { agentOfWorkflow } from '../../../src/engine/workflow/workflow-agent.ts';
-import { checkInputs } from '../../../src/engine/workflow/workflow-inputs.ts';
+import { checkInputs, completeInputs } from '../../../src/engine/workflow/workflow-inputs.ts';
 import { definition } from './steps.ts';
 
 const echo = bundled.tool('echo');
@@ -125,4 +125,18 @@ test('[M6] inputs are checked before anything runs: the message names the workfl
   const meter = new WorkMeter(limits.schemaSteps);
   checkInputs(given, { count: 1 }, meter);
   expect(meter.spent).toBeGreaterThan(0);
+});
+
+test('[D3] [M6] inputs get defaults of the manifest and of their schema, and null means absent', () => {
+  const given = definition([], {
+    inputs: {
+      type: 'object',
+      properties: { count: { type: 'number' }, unit: { type: 'string', default: 'C' }, note: { type: 'string' } },
+      required: ['count', 'unit'],
+    },
+    defaults: { count: 3 },
+  });
+  expect(completeInputs(given, { note: null })).toEqual({ count: 3, unit: 'C' });
+  expect(completeInputs(given, { count: 4, unit: null })).toEqual({ count: 4, unit: 'C' });
+  expect(() => checkInputs(given, { note: null })).not.toThrow();
 });

@@ -100,12 +100,6 @@ describe('[M3] placeholders of an http tool', () => {
     expect(errorOf(outcome)).toMatchObject({ code: 'invalid_parameters', beforeDispatch: true });
     expect(asked).toEqual([]);
   });
-
-  test('a placeholder has the default of its parameter', async () => {
-    const schema = { type: 'object', properties: { page: { type: 'integer', default: 3 } } };
-    const { asked } = await call({ url: 'https://api.example.com/p/{page}' }, {}, schema);
-    expect(asked[0]?.url).toBe('https://api.example.com/p/3');
-  });
 });
 
 describe('[M3] the result of an http tool', () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { REDACTED } from '../../../src/bounded/redacted-stream.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { HIDDEN } from '../world/targets.ts';
 import { actionOf, factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
@@ -10,13 +11,17 @@ export const judgedFirst: Invariant = {
   holds:
     'With policies, an action starts only after one has allowed it, or after its approval; a denied action has no effect; what was judged, and what was approved, is what runs.',
   *check(seen) {
-    if (!seen.history.agent.policies) return;
+    const { policies } = seen.history.agent;
     const verdicts = new Map<string, SessionEvent & { type: 'policy_applied' }>();
+    const declared = new Map<string, JsonObject>();
     const digests = new Map<string, string>();
     const approved = new Set<string>();
     for (const event of seen.events) {
       const action = actionOf(event);
       switch (event.type) {
+        case 'action_queued':
+          declared.set(action, event.data.parameters);
+          break;
         case 'policy_applied':
           if (verdicts.has(action)) yield `${action} was judged twice`;
           verdicts.set(action, event);
@@ -29,7 +34,7 @@ export const judgedFirst: Invariant = {
           break;
         case 'action_started': {
           const decision = verdicts.get(action)?.data.decision;
-          if (decision === undefined) yield `${action} started and was not judged`;
+          if (policies && decision === undefined) yield `${action} started and was not judged`;
           if (decision === 'deny') yield `${action} started and was denied`;
           if (decision === 'ask' && !approved.has(action))
             yield `${action} started without the approval that a policy wants`;
@@ -46,7 +51,8 @@ export const judgedFirst: Invariant = {
       const action = `run ${run}, iteration ${iteration}, ${id}`;
       const verdict = verdicts.get(action);
       if (verdict?.data.decision === 'deny') yield `${token} had an effect and was denied`;
-      const { parameters: judged } = verdict?.data ?? {};
+      // The event has them where they differ from the declared ones.
+      const judged = verdict === undefined ? undefined : (verdict.data.parameters ?? declared.get(action));
       // The event is what leaves.
       const shown = parameters?.replaceAll(new RegExp(HIDDEN, 'g'), REDACTED);
       if (isRecorded && judged !== undefined && shown !== undefined && shown !== JSON.stringify(judged)) {

@@ -5,7 +5,7 @@ import type { Invariant } from './invariant.ts';
 export const reportedTools: Invariant = {
   name: 'reported tools',
   holds:
-    'A code tool whose host ended while it ran is reported before its action ends, so that one which ends hosts is set aside; no other is.',
+    'A code tool whose host ended while it ran, or while its schema parsed, is reported before its action ends, so that one which ends hosts is set aside; no other is.',
   *check(seen) {
     yield* unreported(seen);
     yield* reportedWithoutNeed(seen);
@@ -30,7 +30,7 @@ function* unreported({ facts }: Observation): Generator<string> {
 
 function* reportedWithoutNeed({ facts, events }: Observation): Generator<string> {
   const open = new Set(
-    events.filter(({ type, action_name: name }) => type === 'action_started' && name === TOOL).map(actionOf),
+    events.filter(({ type, action_name: name }) => type === 'action_queued' && name === TOOL).map(actionOf),
   );
   const hosts = { ended: 0 };
   for (const fact of facts) {
@@ -39,6 +39,6 @@ function* reportedWithoutNeed({ facts, events }: Observation): Generator<string>
     if (fact.type !== 'tool_reported') continue;
     if (fact.name !== TOOL) yield `${fact.name} was reported, and is no code tool`;
     if (hosts.ended === 0) yield `${fact.name} was reported before any host had ended`;
-    if (open.size === 0) yield `${fact.name} was reported while none of its actions ran`;
+    if (open.size === 0) yield `${fact.name} was reported while none of its actions was open`;
   }
 }

@@ -334,7 +334,10 @@ function tool(name: string, effects: ToolDefinition['effects'], changes: Partial
 
 const TOOLS = [
   tool('pure', 'pure'),
-  tool('idempotent', 'idempotent', { concurrency: IDEMPOTENT_CONCURRENCY }),
+  tool('idempotent', 'idempotent', {
+    concurrency: IDEMPOTENT_CONCURRENCY,
+    parameters: { type: 'object', properties: { limit: { type: 'integer', default: 5 } } },
+  }),
   tool('unsafe', 'unsafe'),
   tool('late', 'unsafe', { dispatch: 'after_generation' }),
   toolOf({ type: 'code', bindings: [], secrets: [] }, { name: 'code', effects: 'unsafe' }),

@@ -103,6 +103,7 @@ export class Targets {
   /** What jobs have written, by hash. */
   readonly #written = new Map<string, Uint8Array>();
   readonly #children = new Map<string, Work<ChildEnd>>();
+  #parses = 0;
   /** Null: there is one runner, which is never lost. */
   readonly fleet: WorldFleet | null;
 
@@ -135,11 +136,18 @@ export class Targets {
       return outcome;
     };
 
-  /** Code tools: they end with their host, and are reported if they did (K2). */
+  /** Code tools: they end with their host, and are reported if they did (K2). Each parse gives another result. */
   codeTools(life: Life, incarnation: number): CodeTools {
+    const parsedOf = (given: JsonObject): JsonObject => ({ ...given, parse: (this.#parses += 1) });
     return {
-      run: async ({ name, parameters, idempotencyKey, attempt }, { signal, progress }) => {
+      parse: async ({ parameters }) => {
         life.enter();
+        await life.wait(1);
+        return { ok: true, output: parsedOf(parameters) };
+      },
+      run: async ({ name, parameters: given, parsed, idempotencyKey, attempt }, { signal, progress }) => {
+        life.enter();
+        const parameters = parsed === true ? given : parsedOf(given);
         const token = String(parameters['token']);
         if (!this.#stage.isOwnKey(idempotencyKey, incarnation)) return { ok: true, output: outputOf(EARLIER, name) };
         const { ms, end } = this.#attemptOf(token, attempt);

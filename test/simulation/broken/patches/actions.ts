@@ -7,7 +7,7 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'an unsafe attempt starts before its start is on disk',
     file: ATTEMPTS,
-    find: `if (tool === null || tool.effects === 'unsafe') log.afterSync(run);\n    else log.afterWrite(run);`,
+    find: `if (tool === null || tool.effects === 'unsafe' || calls.isOnlyRecorded(key)) log.afterSync(run);\n    else log.afterWrite(run);`,
     replace: `log.afterWrite(run);`,
     invariant: 'recorded first',
   },
@@ -63,8 +63,8 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'a judgement is not recorded',
     file: 'src/engine/policy/policies.ts',
-    find: `log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict });`,
-    replace: `void context;`,
+    find: `log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...how });`,
+    replace: `void [context, how];`,
     invariant: 'same replay',
   },
   {
