@@ -43,10 +43,16 @@ export class RunnerError extends Error {
     this.members = members;
   }
 
-  toResponse(): Response {
+  /** Its problem document. */
+  toDocument(): { readonly status: number; readonly text: string } {
     const { status, title } = PROBLEMS[this.code];
     const body = { type: 'about:blank', title, status, code: this.code, detail: this.message, ...this.members };
-    return new Response(JSON.stringify(body), {
+    return { status, text: JSON.stringify(body) };
+  }
+
+  toResponse(): Response {
+    const { status, text } = this.toDocument();
+    return new Response(text, {
       status,
       headers: { 'content-type': 'application/problem+json', ...this.headers },
     });

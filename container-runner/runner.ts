@@ -1,7 +1,7 @@
 /** Assembles the runner: ledger, sandboxes, jobs, routes, server. */
 import type { AddressInfo } from 'node:net';
 
-import { createAdaptorServer, type ServerType } from '@hono/node-server';
+import { getRequestListener, type ServerType } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 
@@ -16,6 +16,7 @@ import { parseKeys } from './keys.ts';
 import type { JobRecord, Ledger } from './ledger/ledger.ts';
 import { openLedger } from './ledger/open-ledger.ts';
 import { limits } from './limits.ts';
+import { createHostCheckedServer } from './host-header.ts';
 import { DEFAULT_OPERATOR_LIMITS } from './operator-limits.ts';
 import { openRelics } from './relics/open-relics.ts';
 import type { RelicHost } from './relics/relic-service.ts';
@@ -67,7 +68,7 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const now = options.now ?? Date.now;
   const startup = new Startup(now);
   let answer: (request: Request, env: unknown) => Response | Promise<Response> = startup.fetch;
-  const server = createAdaptorServer({ fetch: (request, env) => answer(request, env) });
+  const server = createHostCheckedServer(getRequestListener((request, env) => answer(request, env)));
   const address = await new Promise<AddressInfo>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, () => resolve(server.address() as AddressInfo));

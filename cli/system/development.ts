@@ -158,6 +158,7 @@ async function serve(prepared: Prepared, { tell, print, json, values }: CommandC
     vars,
     ownRunner,
     runnerEnv: settings.runner,
+    inspect: isSet({ values }, 'inspect'),
     progress,
     logLines,
   });

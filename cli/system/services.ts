@@ -32,8 +32,6 @@ export function startService(
     readonly env: NodeJS.ProcessEnv;
     readonly cwd: string;
     readonly echo: (line: string) => boolean;
-    /** Lines that are neither printed nor kept. */
-    readonly noise?: (line: string) => boolean;
     /** Converts an entry of the service's log; undefined: no entry, null: it is not printed. */
     readonly entry?: (line: string) => string | null | undefined;
     /** Time to end after this process has died. */
@@ -50,7 +48,7 @@ export function startService(
   });
   const tail: string[] = [];
   const read = (line: string): void => {
-    if (line.trim() === '' || options.noise?.(line) === true) return;
+    if (line.trim() === '') return;
     const entry = options.entry?.(line);
     if (entry === null) return;
     tail.push(entry ?? line);

@@ -14,9 +14,11 @@ import { ask, startService, stopService, waitUntilHealthy } from './services.ts'
 import type { Answer, StartTimeouts, Service } from './services.ts';
 import { clockSettings, readSettings, runnerEnvironment, tokenSecretIn, workerEnvironment } from './settings.ts';
 import { startLimits } from './start-limits.ts';
+import { INSPECTOR_PREFIX } from './inspector.ts';
 import { imageProgress } from './start-progress.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import { QUIET, wranglerProgram } from './wrangler.ts';
+import type { HostOptions } from './worker-host.ts';
+import { QUIET } from './wrangler.ts';
 
 export interface SystemOptions {
   readonly port: number;
@@ -32,6 +34,8 @@ export interface SystemOptions {
    * Default: the environment's CORTEX_BUILT_WORKER, which the tests set; else the Worker is built from the sources.
    */
   readonly builtWorker?: string;
+  /** Opens the V8 inspector of the Worker, and prints its address. */
+  readonly inspect?: boolean;
   readonly progress: (message: string) => void;
   /** Prints the Worker's log. Default: every entry. */
   readonly logLines?: LogLines;
@@ -174,13 +178,12 @@ export function planSystem(options: SystemOptions): SystemPlan {
           ...clockSettings(vars),
         },
         // the manifest watcher already reports errors of manifests
-        echo: (line) => /\b(error|✘)/i.test(line) && !line.includes('[custom build]'),
+        echo: (line) =>
+          (/\b(error|✘)/i.test(line) && !line.includes('[custom build]')) || line.startsWith(INSPECTOR_PREFIX),
         entry: (line) => {
           rebuilds.read(line);
           return logLines.read(line);
         },
-        // health checks of the supervisor
-        noise: (line) => line.includes('GET /health 200'),
       });
     };
     return partOf({
@@ -269,19 +272,17 @@ function partOf({
   };
 }
 
-function workerArguments(options: SystemOptions, varsFile: string, stateDir: string): string[] {
+function workerArguments(options: SystemOptions, envFile: string, stateDir: string): string[] {
   const built = options.builtWorker ?? process.env['CORTEX_BUILT_WORKER'] ?? '';
-  return [
-    wranglerProgram(),
-    'dev',
-    ...(built === '' ? [] : [`--config=${join(built, 'wrangler.toml')}`]),
-    '--ip=127.0.0.1',
-    `--port=${options.port}`,
-    '--inspector-port=0',
-    `--persist-to=${join(stateDir, 'worker')}`,
-    `--env-file=${varsFile}`,
-    '--show-interactive-dev-session=false',
-  ];
+  const host: HostOptions = {
+    port: options.port,
+    config: built === '' ? null : join(built, 'wrangler.toml'),
+    persistTo: join(stateDir, 'worker'),
+    envFile,
+    socketFolder: join(stateDir, 'sockets'),
+    inspect: options.inspect === true,
+  };
+  return [programPath('cli/system/worker-host'), JSON.stringify(host)];
 }
 
 /** Passes settings to the Worker in a file that only this user can read, because command lines are public. */

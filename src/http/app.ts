@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
     ));
 
   app.onError((fault, c) => {
-    logFault(options.log, fault, { method: c.req.method, path: new URL(c.req.url).pathname });
+    logFault(options.log, fault, { method: c.req.method, path: c.req.path });
     return surfaceProblem(c.req, fault) ?? problemResponse(fault);
   });
   app.notFound((c) => unknownRoute(app, c.req.raw, (fault) => unknownSurfaceRoute(c.req.path, fault)));

@@ -1,9 +1,10 @@
 /**
- * Authentication (H5). With keys configured: `Authorization: Bearer <key>`. Without keys: only a loopback `Host`, and
- * no web page of another origin, because the system can run a shell.
+ * Authentication (H5). With keys configured: `Authorization: Bearer <key>`. Without keys: only a loopback `Host`, no proxy
+ * that forwards for other machines, and no web page of another origin, because the system can run a shell.
  */
 import { EngineError } from '../domain/errors.ts';
 import type { ApiKey, Role } from './api-keys.ts';
+import { isLoopbackName, nameOfHost } from './host.ts';
 
 export interface Principal {
   /** Owner of what the caller makes and sees: a namespace, or null for what was made without keys (T4). */
@@ -21,14 +22,22 @@ export interface AuthConfig {
  * Checks where a request comes from, whatever credentials it has: no page of another origin; without keys, only this
  * machine.
  *
- * @throws EngineError `forbidden_origin`
+ * @throws EngineError `forbidden_origin`, `invalid_request` for a malformed `Host`
  */
 export function checkCaller(request: Request, config: AuthConfig): void {
-  checkOrigin(request, config);
-  if (config.keys.length === 0) checkLoopback(request);
+  const host = request.headers.get('host') ?? new URL(request.url).host;
+  const name = nameOfHost(host);
+  if (name === null) {
+    throw new EngineError(
+      'invalid_request',
+      `The header "Host: ${host.slice(0, 200)}" is not one host with an optional port`,
+    );
+  }
+  checkOrigin(request, host, config);
+  if (config.keys.length === 0) checkLoopback(request, name);
 }
 
-/** @throws EngineError `unauthorized`, `forbidden_origin` */
+/** @throws EngineError `unauthorized`, `forbidden_origin`, `invalid_request` */
 export async function authenticate(request: Request, config: AuthConfig): Promise<Principal> {
   checkCaller(request, config);
   if (config.keys.length === 0) return { owner: null, role: 'admin' };
@@ -53,11 +62,10 @@ async function namespaceHint(digest: Uint8Array, { keys }: AuthConfig): Promise<
 }
 
 /** A web page may call only from the system's own origin or a listed one. */
-function checkOrigin(request: Request, config: AuthConfig): void {
+function checkOrigin(request: Request, host: string, config: AuthConfig): void {
   const origin = request.headers.get('origin');
   if (origin === null) return;
   if (config.allowedOrigins.includes(origin)) return;
-  const host = request.headers.get('host') ?? new URL(request.url).host;
   if (origin === `http://${host}` || origin === `https://${host}`) return;
   throw new EngineError(
     'forbidden_origin',
@@ -65,19 +73,31 @@ function checkOrigin(request: Request, config: AuthConfig): void {
   );
 }
 
-function checkLoopback(request: Request): void {
-  const host = request.headers.get('host') ?? new URL(request.url).host;
-  const peer = request.headers.get('cf-connecting-ip');
-  if (isLoopbackName(host.replace(/:\d+$/, '')) && (peer === null || isLoopbackName(peer))) return;
+/** Headers in which a proxy names the client or the host that it forwards for: names and addresses, in a list. */
+const FORWARDED_FOR = [
+  'cf-connecting-ip',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-real-ip',
+  'true-client-ip',
+] as const;
+/** Headers of proxies that are not read further. */
+const FORWARDED = ['forwarded', 'via'] as const;
+
+/** A proxy on this machine has a loopback address, so its headers say for whom it forwards. */
+function checkLoopback({ headers }: Request, name: string): void {
+  const others = FORWARDED_FOR.flatMap((header) => headers.get(header)?.split(',') ?? []);
+  const isForwarded = FORWARDED.some((header) => headers.has(header));
+  if (!isForwarded && [name, ...others.map(withoutPort)].every(isLoopbackName)) return;
   throw new EngineError(
     'forbidden_origin',
     'No API keys are configured, so only requests from this machine to a loopback address are allowed (set API_KEYS to allow others)',
   );
 }
 
-function isLoopbackName(name: string): boolean {
-  const bare = name.replace(/^\[|\]$/g, '').toLowerCase();
-  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
+function withoutPort(text: string): string {
+  const trimmed = text.trim();
+  return nameOfHost(trimmed) ?? trimmed;
 }
 
 async function sha256(text: string): Promise<Uint8Array> {

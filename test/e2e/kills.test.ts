@@ -85,7 +85,7 @@ describe('the starter is killed', () => {
       const workerd = withCommand(all, '/workerd serve');
       first.process.kill('SIGKILL');
       kill(all.filter((other) => !workerd.includes(other)));
-      expect(workerd.filter(isAlive)).toHaveLength(2);
+      expect(workerd.filter(isAlive)).toHaveLength(1);
       await exitOf(first);
       const second = await begin();
       expect(second.output()).toMatch(/An earlier start was killed and left \d+ processes running \(worker\): ended\./);

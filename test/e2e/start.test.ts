@@ -234,7 +234,7 @@ describe('with API keys and a configured model', () => {
     expect(await status(`/agent/session/ses_${'0'.repeat(32)}/events?token=nowhere-on-disk`)).toBe(401);
     // The development server's pages with the tables of the objects.
     for (const path of ['', '/api', '/api/local/workers', '/api/workers/durable_objects/namespaces']) {
-      expect([path, await status(`/cdn-cgi/explorer${path}`)]).toEqual([path, 401]);
+      expect([path, await status(`/cdn-cgi/explorer${path}`)]).toEqual([path, 404]);
     }
     await stop(system);
     const files = readdirSync(stateDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
@@ -250,7 +250,7 @@ test('[U1] an unknown option is reported, and nothing starts', async () => {
   const started = launch({ CORTEX_STATE_DIR: stateFolder() }, [process.execPath, 'cli/main.ts', 'dev', '--opne']);
   expect(await exitOf(started)).toBe(2);
   expect(started.output()).toContain("Unknown option '--opne' (did you mean --open?)");
-  expect(started.output()).toContain('usage: cortex dev [--open]');
+  expect(started.output()).toContain('usage: cortex dev [--open] [--inspect]');
 });
 
 test('a port in use is reported, with advice', async () => {

@@ -26,6 +26,14 @@ describe('[H5] without keys, only this machine has access', () => {
     ['localhost.evil.example:8787', {}],
     ['192.168.1.5:8787', {}],
     ['127.0.0.1:8787', { 'cf-connecting-ip': '203.0.113.7' }],
+    ['127.0.0.1:8787', { 'x-forwarded-for': '203.0.113.7' }],
+    ['127.0.0.1:8787', { 'x-forwarded-for': '127.0.0.1, 203.0.113.7' }],
+    ['127.0.0.1:8787', { 'x-forwarded-for': '' }],
+    ['127.0.0.1:8787', { 'x-forwarded-host': 'agent.example' }],
+    ['127.0.0.1:8787', { 'x-real-ip': '2001:db8::7' }],
+    ['127.0.0.1:8787', { 'true-client-ip': '203.0.113.7:80' }],
+    ['127.0.0.1:8787', { forwarded: 'for=127.0.0.1' }],
+    ['127.0.0.1:8787', { via: '1.1 proxy' }],
     ['127.0.0.1:8787', { origin: 'http://evil.example' }],
     ['127.0.0.1:8787', { origin: 'null' }],
     ['127.0.0.1:8787', { origin: 'http://127.0.0.1:9999' }],
@@ -33,10 +41,41 @@ describe('[H5] without keys, only this machine has access', () => {
     await expect(authenticate(request({ host, ...extra }), OPEN)).rejects.toMatchObject({ code: 'forbidden_origin' });
   });
 
+  test.each([
+    [{ 'x-forwarded-for': '::1' }],
+    [{ 'x-forwarded-for': '::ffff:127.0.0.1, 127.0.0.1:5173', 'x-forwarded-host': 'localhost:3000' }],
+    [{ 'x-forwarded-host': '[::1]:3000', 'x-forwarded-proto': 'http' }],
+  ])('a proxy that forwards for this machine is served: %j', async (headers) => {
+    await expect(authenticate(request({ host: '127.0.0.1:8787', ...headers }), OPEN)).resolves.toMatchObject({
+      owner: null,
+    });
+  });
+
   test('a page that the server itself serves can call it', async () => {
     const same = request({ host: '127.0.0.1:8787', origin: 'http://127.0.0.1:8787' });
     await expect(authenticate(same, OPEN)).resolves.toMatchObject({ owner: null });
   });
+});
+
+test.each([
+  'user@127.0.0.1',
+  '127.0.0.1, 127.0.0.1',
+  '127.0.0.1:',
+  '127.0.0.1:8x',
+  '127.0.0.1:65536',
+  '127.0.0.1/x',
+  '127.0.0.1#@evil.example',
+  '127.0.0.1 x',
+  '%31.example',
+  '[::1',
+  '1.2.3.4.5',
+  '',
+])('[H5] the malformed Host "%s" is an invalid request, with and without keys', async (host) => {
+  for (const config of [OPEN, KEYS]) {
+    await expect(authenticate(request({ host, authorization: 'Bearer k-ann' }), config)).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+  }
 });
 
 describe('[H5] with keys', () => {
