@@ -96,7 +96,8 @@ system between model and tools.
   completions and native parallel calls. Each runs in a separate process, which also contains the delays of the tools.
 - **Cortex Edge**: the Worker in workerd with journal, HTTP and SSE; its built-in tool provides the delays. It is measured with
   the full and the compact form of actions and an answer in a second generation, and with the answer in the generation that
-  plans ("one generation"), with references to the results.
+  plans ("one generation"), with references to the results. Its actions are text, which starts at the closing tag. A native
+  call with unsafe effects would start later, when it is confirmed (rule N4).
 - **bound**: the lower bound of Cortex Edge's one-generation answer.
 
 All systems have the same number of slots. In the row with thinking, the model of every system continues with its 500 tokens

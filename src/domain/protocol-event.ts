@@ -66,6 +66,8 @@ export type WarningCode =
   | 'model_not_configured'
   /** Another model answers, because the first one could not (L2). */
   | 'model_fallback'
+  /** The endpoint ended the generation for a reason that is not known: it counts as failed (N1). */
+  | 'unknown_finish_reason'
   /** A server whose tools the agent uses did not list them, or not all of them are used (E5). */
   | 'mcp_unavailable'
   /** The run has no facts about its user, because they could not be read in time (C10). */

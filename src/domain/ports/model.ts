@@ -97,9 +97,21 @@ export type ModelDelta =
       readonly argumentsDelta: string;
       /** Opaque data that the endpoint expects back with the call, such as a signature. */
       readonly extra?: JsonObject;
+      /**
+       * Number of its chunk, counted from the one with the finish reason. Such chunks may repeat calls of earlier ones (N4).
+       */
+      readonly ending?: number;
+      /** The next delta continues this one: it was cut for storage. */
+      readonly more?: true;
+      /** The call starts at its closing brace, as it did in the record of an earlier version. */
+      readonly isEager?: true;
     }
   /** Information for the readers of the run, for example that a fallback model answers. */
-  | { readonly type: 'notice'; readonly code: 'model_fallback' | 'attachments_not_shown'; readonly message: string }
+  | {
+      readonly type: 'notice';
+      readonly code: 'model_fallback' | 'attachments_not_shown' | 'unknown_finish_reason';
+      readonly message: string;
+    }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason };
 

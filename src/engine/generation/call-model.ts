@@ -23,6 +23,7 @@ export async function callModel(
   const messages: ChatMessage[] = [{ role: 'user', content: request.prompt }, ...(request.further ?? [])];
   if (request.system !== null) messages.unshift({ role: 'system', content: request.system });
   let text = '';
+  let notice = '';
   const stream = context.model.stream({
     messages,
     model: request.model,
@@ -37,6 +38,8 @@ export async function callModel(
     if (delta.type === 'text') {
       text += delta.text;
       request.onText(delta.text);
+    } else if (delta.type === 'notice' && delta.code === 'unknown_finish_reason') {
+      notice = `: ${delta.message}`;
     } else if (delta.type === 'usage') {
       record(delta.usage);
     } else if (delta.type === 'finish' && delta.reason === 'length') {
@@ -44,7 +47,7 @@ export async function callModel(
     } else if (delta.type === 'finish' && delta.reason === 'content_filter') {
       throw new EngineError('model_rejected', "The model's answer was stopped by the endpoint's content filter");
     } else if (delta.type === 'finish' && (delta.reason === 'error' || delta.reason === 'abort')) {
-      throw new EngineError('model_unavailable', `The model's answer ended early (${delta.reason})`);
+      throw new EngineError('model_unavailable', `The model's answer ended early (${delta.reason})${notice}`);
     }
   }
   return text;

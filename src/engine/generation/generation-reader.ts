@@ -6,6 +6,8 @@
  */
 import type { ActionType } from '../../domain/action.ts';
 import { limits } from '../../domain/limits.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { FinishReason } from '../../domain/ports/model.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';
 import { nativeType } from '../../protocol/native/native-tools.ts';
@@ -48,7 +50,11 @@ export class GenerationReader {
       // The whole text of a workflow is one generation.
       ...(source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),
     });
-    this.#calls = createToolCallReader({ ...shared, typeOf: (name) => nativeType(resolved, name) });
+    this.#calls = createToolCallReader({
+      ...shared,
+      typeOf: (name) => nativeType(resolved, name),
+      hasParameters: (type, name) => type !== 'tool' || takesParameters(resolved.tools.get(name)),
+    });
   }
 
   /** @returns the events that this piece completes */
@@ -56,7 +62,9 @@ export class GenerationReader {
     if ('delta' in piece) return this.#calls.feed(piece.delta);
     this.#pieces.push(piece.text);
     this.#chars += piece.text.length;
-    return this.#text.feed(piece.text);
+    const events = this.#text.feed(piece.text);
+    // The calls before a block are complete (N4).
+    return events.some(({ type }) => BEGINNINGS.has(type)) ? [...this.#calls.confirm(), ...events] : events;
   }
 
   end(finish: FinishReason): ReadEnd {
@@ -79,4 +87,20 @@ export class GenerationReader {
   get nextAutoId(): number {
     return this.#text.nextAutoId;
   }
+}
+
+const BEGINNINGS: ReadonlySet<ProtocolEvent['type']> = new Set([
+  'thought_started',
+  'text_started',
+  'response_started',
+  'action_opened',
+  'action_declared',
+]);
+
+function takesParameters(tool: ToolDefinition | undefined): boolean {
+  return (
+    tool === undefined ||
+    !isJsonObject(tool.parameters['properties']) ||
+    Object.keys(tool.parameters['properties']).length > 0
+  );
 }

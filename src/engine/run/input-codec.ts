@@ -95,12 +95,14 @@ export function addRecorded(list: RecordedInput[], input: RecordedInput): number
       else list.push(input);
       return 0;
     case 'tool_call': {
+      // What a delta means depends on where it begins and ends (N4).
       const { argumentsDelta } = input.delta;
-      list.push({ ...input, delta: { ...input.delta, argumentsDelta: argumentsDelta.slice(0, PIECE_CHARS) } });
-      for (let start = PIECE_CHARS; start < argumentsDelta.length; start += PIECE_CHARS) {
-        const rest = argumentsDelta.slice(start, start + PIECE_CHARS);
-        list.push({ ...input, delta: { ...input.delta, argumentsDelta: rest } });
+      let start = 0;
+      for (; start + PIECE_CHARS < argumentsDelta.length; start += PIECE_CHARS) {
+        const piece = argumentsDelta.slice(start, start + PIECE_CHARS);
+        list.push({ ...input, delta: { ...input.delta, argumentsDelta: piece, more: true } });
       }
+      list.push({ ...input, delta: { ...input.delta, argumentsDelta: argumentsDelta.slice(start) } });
       return argumentsDelta.length;
     }
     default:

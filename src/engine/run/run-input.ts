@@ -153,7 +153,8 @@ export type RecordedInput = { readonly at: number } & (
   | { readonly type: 'text'; readonly text: string }
   /** Number of further characters of the posted text, which is already in the journal. */
   | { readonly type: 'posted_text'; readonly chars: number }
-  | { readonly type: 'tool_call'; readonly delta: ToolCallDelta }
+  /** `waits`: unsafe calls wait for their confirmation; absent in the record of an earlier version (N4). */
+  | { readonly type: 'tool_call'; readonly delta: ToolCallDelta; readonly waits?: true }
   | GenerationEnded
   /** `error` is null for a success. `question`: it has ended with a question, which is in the event of its request. */
   | {

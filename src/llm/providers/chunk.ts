@@ -1,11 +1,21 @@
 /** Parses the chunks of OpenAI-compatible streams, in the variants that servers send. */
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import type { FinishReason, ModelDelta, Usage } from '../../domain/ports/model.ts';
+import type { ModelDelta, Usage } from '../../domain/ports/model.ts';
+import { readFinish } from './finish-reasons.ts';
+import type { ReadFinish } from './finish-reasons.ts';
+
+export type Content = Extract<ModelDelta, { type: 'text' | 'reasoning' | 'tool_call' }>;
 
 export interface ReadChunk {
-  readonly deltas: readonly Extract<ModelDelta, { type: 'text' | 'reasoning' | 'tool_call' }>[];
-  readonly finish: FinishReason | null;
+  readonly deltas: readonly Content[];
+  /** The deltas are a whole message: what was streamed before is in it once more (N4). */
+  readonly whole?: true;
+  readonly finish: ReadFinish | null;
+  /** The chunk has the member of the finish reason. */
+  readonly isAnnounced?: true;
+  /** Not a chunk, or an error in its choice. */
+  readonly unreadable?: true;
   readonly usage: Usage | null;
 }
 
@@ -15,18 +25,26 @@ const NOTHING: ReadChunk = { deltas: [], finish: null, usage: null };
 export function readChunk(chunk: unknown): ReadChunk {
   if (!isJsonObject(chunk)) return NOTHING;
   const choice = Array.isArray(chunk['choices']) ? chunk['choices'].find((item) => indexOf(item, 0) === 0) : null;
+  const usage = usageOf(chunk['usage']) ?? usageOf(isJsonObject(chunk['x_groq']) ? chunk['x_groq']['usage'] : null);
+  if (!isJsonObject(choice)) {
+    const isChunk = Array.isArray(chunk['choices']) || 'usage' in chunk;
+    return { ...NOTHING, usage, ...(isChunk ? {} : { unreadable: true }) };
+  }
+  const deltas = deltasOf(choice['delta']);
+  // Some servers send a whole message when they do not stream, or at the end of a stream.
+  const isWhole = deltas.length === 0 && isJsonObject(choice['message']);
   return {
-    deltas: isJsonObject(choice) ? deltasOf(choice) : [],
-    finish: isJsonObject(choice) ? finishOf(choice['finish_reason']) : null,
-    usage: usageOf(chunk['usage']) ?? usageOf(isJsonObject(chunk['x_groq']) ? chunk['x_groq']['usage'] : null),
+    ...(isWhole ? { deltas: deltasOf(choice['message']), whole: true } : { deltas }),
+    finish: readFinish(choice['finish_reason']),
+    ...('finish_reason' in choice && !isWhole ? { isAnnounced: true } : {}),
+    ...(isJsonObject(choice['error']) ? { unreadable: true } : {}),
+    usage,
   };
 }
 
-function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
-  // Some servers send a whole message instead of a delta when they do not stream.
-  const delta = isJsonObject(choice['delta']) ? choice['delta'] : choice['message'];
+function deltasOf(delta: Json | undefined): readonly Content[] {
   if (!isJsonObject(delta)) return [];
-  const deltas: ReadChunk['deltas'][number][] = [];
+  const deltas: Content[] = [];
   const thought = thoughtOf(delta);
   const reasoning = textOf(delta['reasoning_content']) || textOf(delta['reasoning']) || thought;
   if (reasoning !== '') deltas.push({ type: 'reasoning', text: reasoning });
@@ -35,7 +53,8 @@ function deltasOf(choice: JsonObject): ReadChunk['deltas'] {
   if (text !== '') deltas.push({ type: 'text', text });
   // `function_call` is the older form of `tool_calls`.
   const older = isJsonObject(delta['function_call']) ? [{ function: delta['function_call'] }] : [];
-  const calls: readonly Json[] = Array.isArray(delta['tool_calls']) ? delta['tool_calls'] : older;
+  const listed = delta['tool_calls'];
+  const calls: readonly Json[] = Array.isArray(listed) && listed.length > 0 ? listed : older;
   for (const [position, call] of calls.entries()) {
     if (!isJsonObject(call)) continue;
     const called = isJsonObject(call['function']) ? call['function'] : {};
@@ -73,29 +92,6 @@ function textOf(content: Json | undefined): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
   return content.map((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('');
-}
-
-function finishOf(reason: Json | undefined): FinishReason | null {
-  if (typeof reason !== 'string' || reason === '') return null;
-  switch (reason.toLowerCase()) {
-    case 'length':
-    case 'max_tokens':
-    case 'model_length':
-      return 'length';
-    case 'content_filter':
-    case 'safety':
-    case 'recitation':
-    case 'refusal':
-      return 'content_filter';
-    case 'tool_calls':
-    case 'function_call':
-    case 'tool_use':
-      return 'tool_calls';
-    case 'error':
-      return 'error';
-    default:
-      return 'stop';
-  }
 }
 
 /** Token counts in the standard fields. */

@@ -103,7 +103,7 @@ export function readBindingChunk(chunk: unknown): ReadChunk {
     if (!isJsonObject(call) || typeof call['name'] !== 'string') continue;
     deltas.push({ type: 'tool_call', index, id: idOf(call), name: call['name'], argumentsDelta: argumentsOf(call) });
   }
-  const finish = calls.length > 0 ? 'tool_calls' : null;
+  const finish = calls.length > 0 ? ({ reason: 'tool_calls' } as const) : null;
   return { deltas, finish, usage: usageOf(chunk['usage']) };
 }
 

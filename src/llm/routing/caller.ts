@@ -21,7 +21,8 @@ import { estimateMessages, estimateTokens, textBytes, tokensOf } from '../../dom
 import { refusedKinds, shownMessages } from './attachments.ts';
 import type { Kind, Sight } from './attachments.ts';
 import type { Breaker } from './breaker.ts';
-import type { ReadChunk } from '../providers/chunk.ts';
+import type { Content, ReadChunk } from '../providers/chunk.ts';
+import type { ReadFinish } from '../providers/finish-reasons.ts';
 import type { Endpoint, Quirk } from './endpoints.ts';
 import { failureOf } from './failure.ts';
 import type { ModelFailure } from './failure.ts';
@@ -62,18 +63,31 @@ export interface CallerOptions {
   readonly sight: Sight;
 }
 
-type Content = ReadChunk['deltas'][number];
 /** What was passed on of an answer, and the usage reported so far. */
 interface Sent {
   pieces: number;
   bytes: number;
+  readonly types: Set<Content['type']>;
   usage: Usage | null;
   /** Told before the first piece. */
   notice: string | null;
 }
 
-/** `cut`: ended by the caller, so the endpoint's final usage is missing. */
-type End = { readonly finish: FinishReason; readonly cut: boolean };
+/** What the chunks of one answer said about its end. */
+interface Ending {
+  /** The first reason that ends the answer (N1). */
+  finish: ReadFinish | null;
+  isPaused: boolean;
+  /** A chunk had the member of the reason: the endpoint says when an answer is complete. */
+  isAnnounced: boolean;
+  /** Something other than a chunk, such as an error, was in the stream. */
+  hasUnreadable: boolean;
+  /** Chunks with calls since the reason, including its own: they may repeat calls (N4). */
+  chunks: number;
+}
+
+/** `cut`: ended by the caller, so the endpoint's final usage is missing. `unknown`: the reason, if it is not known. */
+type End = { readonly finish: FinishReason; readonly cut: boolean; readonly unknown?: string };
 
 export function createCaller(connection: Connection, options: CallerOptions): ModelProvider {
   return new Caller(connection, options);
@@ -96,7 +110,7 @@ class Caller implements ModelProvider {
     const { clock, random, endpoint, defaultModel, sight } = this.#options;
     const model = asked.model ?? defaultModel;
     const breaker = endpoint.breakerOf(model);
-    const sent: Sent = { pieces: 0, bytes: 0, usage: null, notice: null };
+    const sent: Sent = { pieces: 0, bytes: 0, types: new Set(), usage: null, notice: null };
     /** Kinds of attachments that were refused in this call. */
     const without = new Set<Kind>();
     let request = asked;
@@ -146,6 +160,10 @@ class Caller implements ModelProvider {
       }
     }
     if (sent.notice !== null) yield noticeDelta(sent.notice);
+    if (end.unknown !== undefined) {
+      const message = `The model endpoint ${endpoint.name} ended its answer with ${end.unknown}, which is no finish reason of a complete answer: the generation counts as failed`;
+      yield { type: 'notice', code: 'unknown_finish_reason', message };
+    }
     const usage = end.cut ? partialUsage(request, sent) : completeUsage(request, sent);
     yield { type: 'usage', usage: { ...usage, model } };
     yield { type: 'finish', reason: end.finish };
@@ -157,7 +175,7 @@ class Caller implements ModelProvider {
     const controller = new AbortController();
     const startedAt = clock.now();
     const end = { marked: false };
-    let finish: FinishReason | null = null;
+    const ending: Ending = { finish: null, isPaused: false, isAnnounced: false, hasUnreadable: false, chunks: 0 };
     /** Time of the last chunk with content; empty chunks do not count as tokens. */
     let lastDeltaAt = startedAt;
     sent.usage = null;
@@ -167,7 +185,8 @@ class Caller implements ModelProvider {
       reported = true;
     };
     const timeout = new StreamTimeout(clock, request.signal);
-    const wait = <T>(work: Promise<T>): Promise<T> => this.#wait(timeout, work, { sent, finish, lastDeltaAt });
+    const wait = <T>(work: Promise<T>): Promise<T> =>
+      this.#wait(timeout, work, { sent, finish: ending.finish, lastDeltaAt });
     try {
       const chunks = await wait(
         this.#connection.open(request, {
@@ -181,12 +200,13 @@ class Caller implements ModelProvider {
       for (;;) {
         const next = await wait(iterator.next()).catch((fault: unknown) => {
           // The answer is complete; only usage could still follow.
-          if (finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
+          if (ending.finish !== null && !request.signal.aborted) return { done: true, value: undefined } as const;
           throw fault;
         });
         if (next.done === true) break;
-        const read = this.#readAll(next.value, sent);
-        for (const delta of read.deltas) {
+        const isComplete = ending.finish !== null;
+        const deltas = this.#readAll(next.value, sent, ending);
+        for (const delta of deltas) {
           if (sent.pieces === 0) endpoint.learnLatency(model, clock.now() - startedAt);
           if (sent.notice !== null) yield noticeDelta(sent.notice);
           sent.notice = null;
@@ -198,21 +218,15 @@ class Caller implements ModelProvider {
           return { finish: 'length', cut: true };
         }
         // Measured after the reader's turn, whose time does not count for the endpoint.
-        if (read.deltas.length > 0 || (finish === null && read.finish !== null)) lastDeltaAt = clock.now();
-        finish = read.finish ?? finish;
+        if (deltas.length > 0 || (!isComplete && ending.finish !== null)) lastDeltaAt = clock.now();
       }
       if (request.signal.aborted) return { finish: 'abort', cut: true };
-      if (finish === null && !end.marked) {
-        throw new EngineError(
-          'model_unavailable',
-          `The model endpoint ${endpoint.name} closed the connection during its answer`,
-        );
-      }
-      if (finish === 'error' && sent.pieces === 0) {
-        throw new EngineError('model_unavailable', `The model endpoint ${endpoint.name} failed before its first text`);
+      const result = endOf(ending, end.marked, sent);
+      if (typeof result === 'string') {
+        throw new EngineError('model_unavailable', `The model endpoint ${endpoint.name} ${result}`);
       }
       report(() => breaker.succeeded());
-      return { finish: finish ?? 'stop', cut: false };
+      return result;
     } catch (fault) {
       if (!request.signal.aborted) {
         const failure = failureOf(fault, { endpoint: endpoint.name, secret: null, keyAdvice: null, now: clock.now() });
@@ -230,30 +244,37 @@ class Caller implements ModelProvider {
    * Reads chunks that arrived together, up to the one that exceeds the size of an answer. Pieces of text that follow each
    * other become one: the rest of the way costs per piece, not per character.
    */
-  #readAll(chunks: readonly unknown[], sent: Sent): Pick<ReadChunk, 'deltas' | 'finish'> {
+  #readAll(chunks: readonly unknown[], sent: Sent, ending: Ending): readonly Content[] {
     const deltas: Content[] = [];
-    let finish: FinishReason | null = null;
     for (const chunk of chunks) {
       const read = this.#connection.read(chunk);
       sent.usage = read.usage ?? sent.usage;
-      finish = read.finish ?? finish;
-      for (const delta of read.deltas) {
+      noteEnd(ending, read);
+      const isRepeat = read.whole === true && sent.types.size > 0;
+      const mayRepeat = isRepeat || ending.finish !== null;
+      if (mayRepeat && read.deltas.some(({ type }) => type === 'tool_call')) ending.chunks += 1;
+      for (const content of read.deltas) {
+        const isCall = content.type === 'tool_call';
+        // The reader of calls knows which of them it has.
+        if (isRepeat && !isCall && sent.types.has(content.type)) continue;
+        const delta = isCall && mayRepeat ? { ...content, ending: ending.chunks } : content;
         sent.bytes += bytesOf(delta);
         const last = deltas.at(-1);
         const isSame = last !== undefined && last.type === delta.type && last.type !== 'tool_call';
         if (isSame && delta.type !== 'tool_call') deltas[deltas.length - 1] = { ...last, text: last.text + delta.text };
         else deltas.push(delta);
       }
+      for (const { type } of read.deltas) sent.types.add(type);
       if (sent.bytes > limits.generationBytes) break;
     }
-    return { deltas, finish };
+    return deltas;
   }
 
   /** Waits for `work` with the timeout of the answer's current stage. */
   #wait<T>(
     timeout: StreamTimeout,
     work: Promise<T>,
-    progress: { readonly sent: Sent; readonly finish: FinishReason | null; readonly lastDeltaAt: number },
+    progress: { readonly sent: Sent; readonly finish: ReadFinish | null; readonly lastDeltaAt: number },
   ): Promise<T> {
     const { clock, endpoint, firstTokenMs, betweenTokensMs } = this.#options;
     const begun = progress.sent.pieces > 0;
@@ -301,6 +322,32 @@ function adapt({ status, error }: ModelFailure, refused: Set<Quirk>): boolean {
   if (quirk === undefined || refused.has(quirk)) return false;
   refused.add(quirk);
   return true;
+}
+
+function noteEnd(ending: Ending, { finish, isAnnounced, unreadable }: ReadChunk): void {
+  if (finish?.reason === 'paused') ending.isPaused = true;
+  else ending.finish ??= finish;
+  ending.isAnnounced ||= isAnnounced === true;
+  ending.hasUnreadable ||= unreadable === true;
+}
+
+/** How an answer has ended (N1); a text says why it has failed. */
+function endOf({ finish, isPaused, isAnnounced, hasUnreadable }: Ending, isMarked: boolean, sent: Sent): End | string {
+  if (finish !== null) {
+    const { reason, unknown } = finish;
+    if (reason === 'error' && sent.pieces === 0) return `ended its answer with ${unknown} before its first text`;
+    return {
+      finish: reason === 'paused' ? 'length' : reason,
+      cut: false,
+      ...(unknown === undefined ? {} : { unknown }),
+    };
+  }
+  if (!isMarked) return 'closed the connection during its answer';
+  // The model has more to say.
+  if (isPaused) return { finish: 'length', cut: false };
+  if (hasUnreadable) return 'sent something other than an answer, and no finish reason';
+  if (isAnnounced && sent.types.has('tool_call')) return 'ended an answer with calls without a finish reason';
+  return { finish: 'stop', cut: false };
 }
 
 function noticeDelta(message: string): ModelDelta {

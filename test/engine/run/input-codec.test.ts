@@ -200,6 +200,8 @@ test('[J6] [P17] long arguments of a native call are stored in pieces; other inp
   expect(addRecorded(list, { type: 'posted_text', at: 4, chars: 6 })).toBe(0);
   const pieces = list.slice(0, 3).map((input) => (input.type === 'tool_call' ? input.delta : null));
   expect(pieces.map((piece) => piece?.argumentsDelta.length)).toEqual([100_000, 100_000, 50_000]);
+  // The reader joins them again (N4).
+  expect(pieces.map((piece) => piece?.more)).toEqual([true, true, undefined]);
   expect(pieces).toMatchObject([delta, delta, delta].map(({ index, id, name }) => ({ index, id, name })));
   expect(list.slice(3)).toEqual([
     { type: 'posted_text', at: 2, chars: 5 },

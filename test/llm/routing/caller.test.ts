@@ -253,6 +253,100 @@ describe('[L2] an answer that ends with an error before its first text', () => {
   });
 });
 
+describe('[N1] the end of an answer', () => {
+  const open = { choices: [{ index: 0, delta: { content: '' }, finish_reason: null }] };
+  const calls = (tool_calls: readonly object[], finish: string | null = null): unknown => ({
+    choices: [{ index: 0, delta: { tool_calls }, finish_reason: finish }],
+  });
+  const pay = { index: 0, id: 'a', function: { name: 'pay', arguments: '{"to":"A"}' } };
+  const endOf = async (...chunks: unknown[]): Promise<unknown> => {
+    const { deltas, fault } = await setUpChunks([chunks]).ask();
+    return fault === null ? deltas.at(-1) : fault.code;
+  };
+
+  test.each(['abort', 'malformed_function_call', 'insufficient_system_resource'])(
+    'the unknown reason %s fails the generation, with a warning that names it',
+    async (reason) => {
+      const { deltas, fault } = await setUpChunks([[says('half'), ends(reason)]]).ask();
+      expect(fault).toBeNull();
+      expect(deltas.map((delta) => (delta.type === 'finish' ? delta.reason : delta.type))).toEqual([
+        'text',
+        'notice',
+        'usage',
+        'error',
+      ]);
+      expect(deltas[1]).toEqual({
+        type: 'notice',
+        code: 'unknown_finish_reason',
+        message: `The model endpoint http://model ended its answer with "${reason}", which is no finish reason of a complete answer: the generation counts as failed`,
+      });
+    },
+  );
+
+  test('before the first text, an unknown reason is an error of the endpoint that names it: it is asked again', async () => {
+    const { ask, opened } = setUpChunks([[ends('abort')], [says('ok'), ends('stop')]]);
+    expect((await ask()).deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
+    expect(opened()).toBe(2);
+    const { fault } = await setUpChunks([[ends('abort')]]).ask();
+    expect(fault).toMatchObject({
+      code: 'model_unavailable',
+      message: 'The model endpoint http://model ended its answer with "abort" before its first text',
+    });
+  });
+
+  test('the first reason that ends the answer counts', async () => {
+    expect(await endOf(says('a'), ends('length'), ends('stop'))).toEqual({ type: 'finish', reason: 'length' });
+    expect(await endOf([says('a'), ends('length'), ends('stop')])).toEqual({ type: 'finish', reason: 'length' });
+    expect(await endOf(says('a'), ends('abort'), ends('stop'))).toEqual({ type: 'finish', reason: 'error' });
+    expect(await endOf(says('a'), ends('tool_calls'), ends('stop'))).toEqual({ type: 'finish', reason: 'tool_calls' });
+    expect(await endOf(says('a'), ends('null'), ends('none'), ends(''), ends('length'))).toEqual({
+      type: 'finish',
+      reason: 'length',
+    });
+    expect(await endOf(says('a'), ends('pause_turn'), says('b'), ends('stop'))).toEqual({
+      type: 'finish',
+      reason: 'stop',
+    });
+  });
+
+  test('an end marker without a reason ends a text; it does not end calls, a pause, or an error', async () => {
+    expect(await endOf(open, says('a'))).toEqual({ type: 'finish', reason: 'stop' });
+    expect(await endOf(says('a'), ends('pause_turn'))).toEqual({ type: 'finish', reason: 'length' });
+    expect(await endOf(says('a'), { object: 'error', message: 'CUDA out of memory' })).toBe('model_unavailable');
+    expect(await endOf(says('a'), { choices: [{ index: 0, delta: {}, error: { message: 'overloaded' } }] })).toBe(
+      'model_unavailable',
+    );
+    expect(await endOf(calls([pay]))).toBe('model_unavailable');
+    // The endpoint never says when an answer is complete.
+    const silent = { choices: [{ index: 0, delta: { tool_calls: [pay] } }] };
+    expect(await endOf(silent)).toEqual({ type: 'finish', reason: 'stop' });
+    // One object is the whole answer.
+    expect(await endOf({ choices: [{ message: { tool_calls: [pay] }, finish_reason: null }] })).toEqual({
+      type: 'finish',
+      reason: 'stop',
+    });
+  });
+
+  test('[N4] chunks with calls are numbered from the reason on', async () => {
+    const { deltas } = await setUpChunks([
+      [calls([pay]), [calls([pay], 'tool_calls'), says(''), calls([pay, { ...pay, index: 1 }])]],
+    ]).ask();
+    expect(deltas.flatMap((delta) => (delta.type === 'tool_call' ? [delta.ending] : []))).toEqual([undefined, 1, 2, 2]);
+  });
+
+  test('[N4] a whole message after deltas has nothing new but calls', async () => {
+    const message = { content: 'Hello.', reasoning: 'hm', tool_calls: [pay] };
+    const told = async (...chunks: unknown[]): Promise<string[]> => {
+      const { deltas } = await setUpChunks([chunks]).ask();
+      return deltas.map((delta) => ('text' in delta ? delta.text : delta.type));
+    };
+    const whole = { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] };
+    expect(await told(says('Hel'), says('lo.'), whole)).toEqual(['Hel', 'lo.', 'hm', 'tool_call', 'usage', 'finish']);
+    expect(await told(says('Hello.'), { choices: [{ delta: {}, ...whole.choices[0] }] })).toContain('tool_call');
+    expect(await told(whole)).toEqual(['hm', 'Hello.', 'tool_call', 'usage', 'finish']);
+  });
+});
+
 describe('[L6] the usage of an answer', () => {
   const used = async (
     chunks: readonly unknown[],

@@ -1,6 +1,6 @@
 /** The text of a call's arguments: where it ends, and whether all of it came (P17). */
 import { describe, expect, test } from 'vitest';
-import { ObjectEndFinder, isTruncated, unwrapped } from '../../../src/protocol/native/call-arguments.ts';
+import { ArgumentsEndFinder, isTruncated, unwrapped } from '../../../src/protocol/native/call-arguments.ts';
 
 describe('[P17] the arguments', () => {
   test.each([
@@ -62,7 +62,7 @@ describe('[P17] the arguments', () => {
     ],
     [[' } '], [2]],
   ])('the object in the pieces %j ends at %j', (pieces, ends) => {
-    const finder = new ObjectEndFinder();
+    const finder = new ArgumentsEndFinder();
     expect(pieces.map((piece) => finder.scan(piece))).toEqual(ends);
   });
 });
