@@ -92,6 +92,7 @@ export class FileCommands {
     try {
       const isFolder = (await stat(local).catch(() => null))?.isDirectory() === true;
       const target = resolve(isFolder ? join(local, name) : local);
+      requireReadable(dirname(target));
       return (await this.#save(target, bytes)) ? `saved ${visible(target)} (${bytes.length} bytes)` : 'not saved';
     } catch (fault) {
       return `not saved: ${visible(messageOf(fault))}`;

@@ -8,7 +8,7 @@
  * 1. Each module runs in an isolate of its own. One workerd runs at a time, and it ends with this process.
  * 2. An answer is read as untrusted data, with a limit of bytes and of depth: code of the module shares the isolate of the
  *    code that describes it.
- * 3. A module is blamed for the end of a workerd only if it was the first one of that workerd.
+ * 3. A module is blamed for the end of a workerd only if it was alone in it.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -48,25 +48,33 @@ const GUARD = `ulimit -d ${MEMORY_KB}; ulimit -t ${CPU_SECONDS}; "$@" </dev/null
  * @returns loads tools for `loadTools`
  */
 export function isolatesIn(folder: string): RunTools {
-  return async (tools, results, startTimer) => {
+  return async function run(tools, results, startTimer) {
     const some = tools.slice(0, ISOLATES_AT_ONCE);
-    const file = join(folder, 'config.capnp');
-    writeFileSync(file, configOf(some));
-    const workerd = new Workerd(file);
-    try {
-      for (const [at, tool] of some.entries()) {
-        const found = await workerd.ask(`tool${at}`, tool, startTimer);
-        if (found === null) {
-          if (at === 0) results.set(tool.file, `${UNLOADED}: ${workerd.ending()}`);
-          return;
-        }
-        results.set(tool.file, found);
-        if (found === TOO_LONG) return;
-      }
-    } finally {
-      workerd.end();
-    }
+    const [first] = some;
+    const ending = await runWorkerd(folder, some, results, startTimer);
+    if (first === undefined || results.has(first.file)) return;
+    if (some.length === 1)
+      results.set(first.file, `${UNLOADED}: its isolate ended${ending === '' ? '' : `: ${ending}`}`);
+    // Another one may have ended it: workerd reads all modules at its start.
+    else await run([first], results, startTimer);
   };
+}
+
+/** Loads tools until one of them ends or blocks the workerd. @returns what it said about its end */
+async function runWorkerd(folder: string, ...[tools, results, startTimer]: Parameters<RunTools>): Promise<string> {
+  const file = join(folder, 'config.capnp');
+  writeFileSync(file, configOf(tools));
+  const workerd = new Workerd(file);
+  try {
+    for (const [at, tool] of tools.entries()) {
+      const found = await workerd.ask(`tool${at}`, tool, startTimer);
+      if (found !== null) results.set(tool.file, found);
+      if (found === null || found === TOO_LONG) break;
+    }
+  } finally {
+    await workerd.end();
+  }
+  return workerd.lastError;
 }
 
 const TOO_LONG = `${UNLOADED}: it took longer than ${MODULE_MS / 1_000} s`;
@@ -98,6 +106,7 @@ class Workerd {
   readonly #child: ChildProcess;
   readonly #ports = new Map<string, number>();
   readonly #waiting = new Map<string, (port: number | null) => void>();
+  readonly #closed: Promise<unknown>;
   #hasEnded = false;
   #stderr = '';
 
@@ -105,6 +114,7 @@ class Workerd {
     const command = [workerdProgram(), 'serve', config, '--control-fd=3'];
     const [program = '', ...args] = process.platform === 'win32' ? command : ['/bin/sh', '-c', GUARD, 'sh', ...command];
     this.#child = spawn(program, args, { stdio: ['pipe', 'ignore', 'pipe', 'pipe'], env: {} });
+    this.#closed = new Promise((resolve) => this.#child.once('close', resolve));
     this.#child.on('error', (fault) => this.#stop(messageOf(fault)));
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = `${this.#stderr}${text}`.slice(-STDERR_CHARS);
@@ -133,15 +143,14 @@ class Workerd {
     }
   }
 
-  /** Why it has ended. */
-  ending(): string {
-    const said = /(?:error|fatal)[^\n]*/i.exec(this.#stderr)?.[0] ?? this.#stderr.trim().split('\n')[0] ?? '';
-    return `its isolate ended${said === '' ? '' : `: ${said}`}`;
+  get lastError(): string {
+    return /(?:error|fatal)[^\n]*/i.exec(this.#stderr)?.[0] ?? this.#stderr.trim().split('\n')[0] ?? '';
   }
 
-  end(): void {
+  async end(): Promise<void> {
     this.#child.stdin?.end();
     if (process.platform === 'win32') this.#child.kill();
+    await this.#closed;
   }
 
   async #portOf(socket: string, late: AbortSignal): Promise<number | null> {

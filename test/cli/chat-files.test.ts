@@ -153,7 +153,7 @@ describe('[C7] the chat', () => {
     await expect(one.say('/rm ../../head')).rejects.toThrow('is not the path of a file');
     writeFileSync('a', 'x');
     await one.say('/put a');
-    expect(await one.say('/get a none/a')).toMatch(/^not saved: ENOENT/);
+    expect(await one.say('/get a none/a')).toMatch(/^not saved: no such file/);
   });
 
   test('shows names that could control the terminal as code points', async () => {

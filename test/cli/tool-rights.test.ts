@@ -204,6 +204,8 @@ describe('[K2] in an isolate', () => {
       'tools/other.ts',
       tool('other', 'const { parse } = JSON;\nJSON.parse = (text) => ({ ...parse(text), name: 1 });'),
     );
+    // workerd reads it at its start, and ends.
+    put('tools/unread.ts', tool('unread', 'export const pattern = /a{2,1}/;'));
     put('tools/z.ts', tool('z'));
     const read = readCodeTools(root);
     expect(read.tools.map(({ name }) => name)).toEqual(['a', 'z']);
@@ -212,6 +214,7 @@ describe('[K2] in an isolate', () => {
       'tools/large.ts': expect.stringContaining('its description has more than 1048576 bytes'),
       'tools/deep.ts': expect.stringContaining('its description is not valid'),
       'tools/other.ts': expect.stringContaining('its description is not valid'),
+      'tools/unread.ts': expect.stringContaining('Invalid regular expression'),
     });
   });
 
