@@ -19,7 +19,7 @@ const PROCESSES = [
   'container-runner/test/sandbox/**/*.test.ts',
   'container-runner/test/workspace/memory.test.ts',
   'test/bench/load.test.ts',
-  'test/cli/{arguments,code-tools,connection,migrate,orphans,project-commands,wrangler}.test.ts',
+  'test/cli/{arguments,code-tools,connection,links,migrate,orphans,project-commands,tool-rights,wrangler}.test.ts',
   'test/mcp/referee/*.test.ts',
   'test/packaging.test.ts',
   'test/package/*.test.ts',

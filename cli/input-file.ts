@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../src/domain/errors.ts';
 import { UsageError } from './command.ts';
+import { requireReadable } from './project/real-path.ts';
 import { visible } from './terminal/visible.ts';
 
 /**
@@ -9,11 +10,22 @@ import { visible } from './terminal/visible.ts';
  * @throws UsageError if it cannot be read
  */
 export function readInput(path: string): string {
+  return named(path, () => {
+    if (path === '-') return readFileSync(0, 'utf8');
+    requireReadable(path);
+    return readFileSync(path, 'utf8');
+  });
+}
+
+/** @throws UsageError for a file that may not be read */
+export function requireInput(path: string): void {
+  named(path, () => requireReadable(path));
+}
+
+function named<T>(path: string, act: () => T): T {
   try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8');
+    return act();
   } catch (fault) {
-    const isAbsent = fault instanceof Error && 'code' in fault && fault.code === 'ENOENT';
-    const why = isAbsent ? 'no such file' : messageOf(fault);
-    throw new UsageError(`${visible(path)}: ${why}`, { cause: fault });
+    throw new UsageError(`${visible(path)}: ${messageOf(fault)}`, { cause: fault });
   }
 }

@@ -2,6 +2,7 @@
 import { closeSync, openSync, rmSync, statSync } from 'node:fs';
 import { messageOf } from '../src/domain/errors.ts';
 import { UsageError } from './command.ts';
+import { requireTarget } from './project/real-path.ts';
 import { visible } from './terminal/visible.ts';
 
 /**
@@ -12,6 +13,7 @@ import { visible } from './terminal/visible.ts';
  */
 export function requireWritable(option: string, path: string): void {
   try {
+    requireTarget(path);
     const found = statSync(path, { throwIfNoEntry: false });
     // Opening a pipe would wait for its reader.
     if (found !== undefined && !found.isFile() && !found.isDirectory()) return;

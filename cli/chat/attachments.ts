@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { messageOf } from '../../src/domain/errors.ts';
+import { requireReadable } from '../project/real-path.ts';
 
 /** A part of a message, as the API takes it. */
 type Part =
@@ -34,6 +35,7 @@ export class Attachments {
       return `attached ${path} to your next message; the system fetches it`;
     }
     try {
+      requireReadable(path);
       const bytes = await readFile(path);
       this.#files.push({ type: typeOf(path), name: basename(path), data: bytes.toString('base64') });
       return `attached ${basename(path)} (${bytes.length} bytes) to your next message`;

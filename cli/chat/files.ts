@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { messageOf } from '../../src/domain/errors.ts';
+import { requireReadable } from '../project/real-path.ts';
 import { Refusal } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
 import type { Api, Ask } from './question.ts';
@@ -91,6 +92,7 @@ export class FileCommands {
     try {
       const isFolder = (await stat(local).catch(() => null))?.isDirectory() === true;
       const target = resolve(isFolder ? join(local, name) : local);
+      requireReadable(dirname(target));
       return (await this.#save(target, bytes)) ? `saved ${visible(target)} (${bytes.length} bytes)` : 'not saved';
     } catch (fault) {
       return `not saved: ${visible(messageOf(fault))}`;
@@ -123,6 +125,7 @@ export class FileCommands {
     let bytes: Uint8Array<ArrayBuffer>;
     let isExecutable: boolean;
     try {
+      requireReadable(local);
       bytes = new Uint8Array(await readFile(local));
       isExecutable = process.platform !== 'win32' && ((await stat(local)).mode & EXECUTABLE) !== 0;
     } catch (fault) {

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
 import { textOption, textOptions } from '../option-values.ts';
+import { requireReadable } from '../project/real-path.ts';
 import { connectionOf } from '../terminal/connection.ts';
 import type { Connection, ConnectionSource } from '../terminal/connection.ts';
 
@@ -38,6 +39,7 @@ function namedTool(name: string): OfferedTool {
 function toolsIn(file: string): readonly OfferedTool[] {
   let tools: unknown;
   try {
+    requireReadable(file);
     tools = JSON.parse(readFileSync(file, 'utf8'));
   } catch (fault) {
     throw new UsageError(`--tools ${file}: ${messageOf(fault)}`, { cause: fault });

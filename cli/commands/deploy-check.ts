@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT } from '../command.ts';
 import type { Command } from '../command.ts';
 import { enterProject, PROJECT_ROOT } from '../project/folders.ts';
+import { projectFile, writeProjectFile } from '../project/real-path.ts';
 import { measureDeployment, withoutDocker } from '../system/deploy-limits.ts';
 import { wranglerOutput } from '../system/wrangler.ts';
 
@@ -30,7 +31,7 @@ export const command: Command = {
 /** @returns the names of all environments. @throws Error if one cannot be deployed */
 async function checkEnvironments(say: (line: string) => void): Promise<readonly string[]> {
   const { environmentsOf } = await import('../system/stage-config.ts');
-  const names = environmentsOf(join(PROJECT_ROOT, 'wrangler.toml'));
+  const names = environmentsOf(projectFile(PROJECT_ROOT, 'wrangler.toml'));
   const folder = mkdtempSync(join(tmpdir(), 'cortex-deploy-'));
   try {
     for (const name of names) {
@@ -48,7 +49,8 @@ async function checkStage(say: (line: string) => void): Promise<void> {
   const { stageConfig } = await import('../system/stage-config.ts');
   const file = `wrangler.deploy-check-${process.pid}.jsonc`;
   const options = { stage: 'staging', domain: 'staging.example.com', variables: ['RATE_LIMIT=60'] };
-  writeFileSync(join(PROJECT_ROOT, file), JSON.stringify(stageConfig(join(PROJECT_ROOT, 'wrangler.toml'), options)));
+  const config = stageConfig(projectFile(PROJECT_ROOT, 'wrangler.toml'), options);
+  writeProjectFile(PROJECT_ROOT, file, JSON.stringify(config));
   try {
     const bindings = (output: string): string[] => output.match(/env\.[A-Z_]+ \([^)]*\)/g) ?? [];
     const own = bindings(wranglerOutput(['deploy', '--dry-run']));

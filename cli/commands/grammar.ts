@@ -3,6 +3,7 @@ import type { AgentGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { EXIT } from '../command.ts';
 import type { Command } from '../command.ts';
 import { wordOption } from '../option-values.ts';
+import { TRUST_HELP, TRUST_OPTION } from '../project/code-tools.ts';
 import { bundledAgent, runningSystem } from '../terminal/running-system.ts';
 import type { Ask } from '../terminal/running-system.ts';
 
@@ -12,12 +13,13 @@ type Form = 'full' | 'compact' | undefined;
 export const command: Command = {
   name: 'grammar',
   summary: "Prints a grammar of an agent's protocol text, for constrained decoding.",
-  usage: '[<agent>] [--format gbnf|lark] [--form full|compact]',
+  usage: '[<agent>] [--format gbnf|lark] [--form full|compact] [--trust]',
   help: `  <agent>          default: assistant; of the running system, else of the project's manifests
   --format <name>  gbnf (default) or lark
-  --form <name>    full or compact; default: that of the agent's manifest`,
+  --form <name>    full or compact; default: that of the agent's manifest
+${TRUST_HELP}`,
   example: 'cortex grammar assistant --format lark',
-  options: { format: { type: 'string' }, form: { type: 'string' } },
+  options: { format: { type: 'string' }, form: { type: 'string' }, ...TRUST_OPTION },
   isRemote: true,
   positionals: [0, 1],
   run: async (call) => {
@@ -27,7 +29,7 @@ export const command: Command = {
     const ask = await runningSystem(call);
     const { text, notes } =
       ask === null
-        ? grammarDocument(bundledAgent(name), { format, form: form ?? null })
+        ? grammarDocument(bundledAgent(name, call), { format, form: form ?? null })
         : await asked(ask, name, format, form);
     if (call.json) {
       call.print(JSON.stringify({ agent: name, format, grammar: text, notes }));

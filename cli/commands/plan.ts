@@ -4,15 +4,18 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { planText } from '../../src/dry-run/dry-run.ts';
 import { EXIT } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
+import { TRUST_HELP, TRUST_OPTION } from '../project/code-tools.ts';
 import { bundledAgent, runningSystem } from '../terminal/running-system.ts';
 
 export const command: Command = {
   name: 'plan',
   summary: 'Dry-runs protocol text: prints its graph, its estimated durations and its mistakes.',
-  usage: '<file | -> [<agent>]',
+  usage: '<file | -> [<agent>] [--trust]',
   help: `  <file>           protocol text; - reads standard input
-  <agent>          names are looked up for it, in the running system, else in the project's manifests`,
+  <agent>          names are looked up for it, in the running system, else in the project's manifests
+${TRUST_HELP}`,
   example: 'cortex plan program.xml assistant',
+  options: TRUST_OPTION,
   isRemote: true,
   positionals: [1, 2],
   run: async (call) => {
@@ -37,7 +40,7 @@ export const command: Command = {
 async function planOf(text: string, agent: string | undefined, call: CommandCall): Promise<JsonObject> {
   if (agent === undefined) return planText(text, null);
   const ask = await runningSystem(call);
-  if (ask === null) return planText(text, bundledAgent(agent));
+  if (ask === null) return planText(text, bundledAgent(agent, call));
   const body = JSON.stringify({ protocol_text: text, agent });
   const headers = { 'content-type': 'application/json' };
   return (await (await ask('/plan', { method: 'POST', headers, body })).json()) as JsonObject;

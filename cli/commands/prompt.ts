@@ -2,16 +2,18 @@ import { promptDocument } from '../../src/dry-run/agent-documents.ts';
 import type { PromptDocument } from '../../src/dry-run/agent-documents.ts';
 import { EXIT } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
+import { TRUST_HELP, TRUST_OPTION } from '../project/code-tools.ts';
 import { bundledAgent, runningSystem } from '../terminal/running-system.ts';
 
 export const command: Command = {
   name: 'prompt',
   summary: 'Prints the system prompt of an agent, and the tokens of its sections to stderr.',
-  usage: '[<agent>] [--parts]',
+  usage: '[<agent>] [--parts] [--trust]',
   help: `  <agent>          default: assistant; of the running system, else of the project's manifests
-  --parts          prints the parts of the prompt with their estimated tokens, instead of its text`,
+  --parts          prints the parts of the prompt with their estimated tokens, instead of its text
+${TRUST_HELP}`,
   example: 'cortex prompt assistant --parts',
-  options: { parts: { type: 'boolean' } },
+  options: { parts: { type: 'boolean' }, ...TRUST_OPTION },
   isRemote: true,
   positionals: [0, 1],
   run: async (call) => {
@@ -46,7 +48,7 @@ function partLines({ parts, tokens }: PromptDocument): string[] {
 
 async function read(name: string, call: CommandCall): Promise<PromptDocument> {
   const ask = await runningSystem(call);
-  if (ask === null) return promptDocument(bundledAgent(name), null, Date.now());
+  if (ask === null) return promptDocument(bundledAgent(name, call), null, Date.now());
   const accept = { headers: { accept: 'application/json' } };
   return (await (await ask(`/agents/${encodeURIComponent(name)}/prompt`, accept)).json()) as PromptDocument;
 }

@@ -13,6 +13,7 @@ import { checkGit, checkKeys, checkSecrets, checkSettings } from './check-settin
 import { checkWorker, checkWrangler } from './check-wrangler.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
+import type { ToolRights } from '../project/code-tools.ts';
 import { projectFolders } from '../project/manifest-files.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { readProject } from './project-files.ts';
@@ -24,12 +25,14 @@ export interface DoctorOptions {
   readonly env: string | null;
   /** A running system; null means none. */
   readonly system: Connection | null;
+  /** Of the code of the tools while it is loaded. */
+  readonly rights: ToolRights;
 }
 
 /** Runs every check. Never rejects because of what it finds. */
-export async function examine({ root, env, system }: DoctorOptions, machine: Machine): Promise<Finding[]> {
+export async function examine({ root, env, system, rights }: DoctorOptions, machine: Machine): Promise<Finding[]> {
   const files = await readProject(root, env, machine);
-  const report = machine.manifests(root, projectFolders(files.settings.start.CORTEX_MANIFESTS));
+  const report = machine.manifests(root, projectFolders(files.settings.start.CORTEX_MANIFESTS), rights);
   const [sandboxes, login, ...asked] = await Promise.all([
     sandboxesOf(files, machine),
     checkLogin(files, machine),

@@ -1,11 +1,13 @@
 /** What the checks ask outside of their own process: files, programs, addresses and the clock. Tests replace parts of it. */
 import { spawn } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
-import { isAbsolute, join, relative } from 'node:path';
+import { isAbsolute, join, relative, sep } from 'node:path';
 import { secretsNamedBy } from '../../src/catalog/check/secrets.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { messageOf } from '../../src/domain/errors.ts';
+import type { ToolRights } from '../project/code-tools.ts';
 import { loadProject } from '../project/manifest-files.ts';
+import { requireReadable } from '../project/real-path.ts';
 import { portIsFree } from '../system/services.ts';
 import { QUIET, wranglerProgram } from '../system/wrangler.ts';
 
@@ -51,7 +53,7 @@ export interface Machine {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Epoch milliseconds. */
   now(): number;
-  /** @returns null if there is no such file, or if it is larger than 16 MiB */
+  /** @returns null if there is no such file, if a link leads out of the project to it, or if it is larger than 16 MiB */
   read(path: string): string | null;
   /** Runs a program in a folder. Never rejects. */
   run(folder: string, program: string, args: readonly string[]): Promise<ProgramEnd>;
@@ -63,7 +65,7 @@ export interface Machine {
   /** @throws Error with wrangler's message for a file that is not valid */
   readWrangler(path: string): Promise<WranglerFile>;
   /** @param folders the folders of manifests, relative to the project */
-  manifests(root: string, folders: readonly string[]): ManifestReport;
+  manifests(root: string, folders: readonly string[], rights: ToolRights): ManifestReport;
 }
 
 export const machine: Machine = {
@@ -72,7 +74,7 @@ export const machine: Machine = {
   now: () => Date.now(),
   read(path) {
     const stat = statSync(path, { throwIfNoEntry: false });
-    if (stat?.isFile() !== true || stat.size > FILE_BYTES) return null;
+    if (stat?.isFile() !== true || stat.size > FILE_BYTES || !isReadable(path)) return null;
     return readFileSync(path, 'utf8');
   },
   run: runProgram,
@@ -95,6 +97,19 @@ export const machine: Machine = {
   manifests: manifestsOf,
 };
 
+/** Packages are often links. */
+function isReadable(path: string): boolean {
+  try {
+    if (!path.includes(`${sep}node_modules${sep}`)) requireReadable(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `git ls-files` runs the command that the configuration of the repository has in `core.fsmonitor`. */
+const NO_MONITOR = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.fsmonitor', GIT_CONFIG_VALUE_0: 'false' } as const;
+
 function runProgram(folder: string, program: string, args: readonly string[]): Promise<ProgramEnd> {
   return new Promise((resolve) => {
     let output = '';
@@ -102,7 +117,7 @@ function runProgram(folder: string, program: string, args: readonly string[]): P
     const child = spawn(program, args, {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...QUIET },
+      env: { ...process.env, ...QUIET, ...NO_MONITOR },
       timeout: PROGRAM_MS,
       killSignal: 'SIGKILL',
     });
@@ -118,7 +133,7 @@ function runProgram(folder: string, program: string, args: readonly string[]): P
   });
 }
 
-function manifestsOf(root: string, folders: readonly string[]): ManifestReport {
+function manifestsOf(root: string, folders: readonly string[], rights: ToolRights): ManifestReport {
   // Paths of issues are relative to the current folder.
   const targets = folders.map((folder) => (isAbsolute(folder) ? folder : relative(process.cwd(), join(root, folder))));
   const missing = targets.filter((target) => statSync(target, { throwIfNoEntry: false })?.isDirectory() !== true);
@@ -126,7 +141,7 @@ function manifestsOf(root: string, folders: readonly string[]): ManifestReport {
   const there = targets.filter((target) => !missing.includes(target));
   if (there.length === 0) return nothing;
   try {
-    const { problems, warnings, entries } = loadProject(root, there);
+    const { problems, warnings, entries } = loadProject(root, there, rights);
     return {
       fault: null,
       missing,

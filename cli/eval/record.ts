@@ -1,10 +1,13 @@
 /** `cortex eval record`: adds a case, made of a recorded run, to a dataset (O3). */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { Document, isSeq, parseDocument } from 'yaml';
 import { messageOf } from '../../src/domain/errors.ts';
 import { EXIT, UsageError } from '../command.ts';
 import type { CommandCall, ExitCode } from '../command.ts';
+import { readInput } from '../input-file.ts';
 import { textOption } from '../option-values.ts';
+import { requireWritable } from '../output-file.ts';
+import { writeNamed } from '../project/real-path.ts';
 import { linesOfSource } from '../terminal/exported-lines.ts';
 import { visible } from '../terminal/visible.ts';
 import { readDataset } from './dataset.ts';
@@ -20,6 +23,7 @@ export async function recordCase(call: CommandCall, source: string): Promise<Exi
   const foreign = OF_EVALUATIONS.find((name) => textOption(call, name) !== undefined);
   if (foreign !== undefined) throw new UsageError(`eval record has no option --${foreign}`);
   const out = textOption(call, 'out');
+  if (out !== undefined) requireWritable('--out', out);
   const existing = out !== undefined && existsSync(out) ? existingAt(out) : null;
   const recording = await readRecording(linesOfSource(source, call), textOption(call, 'run'));
   const names = new Set(existing?.dataset.cases.map(({ name }) => name));
@@ -34,7 +38,7 @@ export async function recordCase(call: CommandCall, source: string): Promise<Exi
   if (recording.status !== 'completed') call.tell(`note: the run is ${recording.status}: say what is expected instead`);
   if (out === undefined) call.print(call.json ? JSON.stringify({ file: null, case: drafted }) : text.trimEnd());
   else {
-    writeFileSync(out, text);
+    writeNamed(out, text);
     const { name } = drafted;
     call.print(
       call.json ? JSON.stringify({ file: out, case: drafted }) : `added "${visible(name)}" to ${visible(out)}`,
@@ -45,7 +49,7 @@ export async function recordCase(call: CommandCall, source: string): Promise<Exi
 
 /** @throws UsageError for a file that is not a dataset */
 function existingAt(file: string): { readonly text: string; readonly dataset: Dataset } {
-  const text = readFileSync(file, 'utf8');
+  const text = readInput(file);
   try {
     return { text, dataset: readDataset(text) };
   } catch (fault) {

@@ -1,6 +1,5 @@
 /** `cortex eval <dataset>`: runs the dataset, prints the report, and compares it (O3). */
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import pc from 'picocolors';
 import { Client } from '../../src/client/client.ts';
@@ -10,6 +9,7 @@ import type { CommandCall, ExitCode } from '../command.ts';
 import { readInput } from '../input-file.ts';
 import { numberOption, textOption, wordOption } from '../option-values.ts';
 import { requireWritable } from '../output-file.ts';
+import { writeNamed } from '../project/real-path.ts';
 import { connectionOf, request } from '../terminal/connection.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { visible } from '../terminal/visible.ts';
@@ -89,7 +89,7 @@ export async function runEvaluation(call: CommandCall, file: string): Promise<Ex
   // A file that can no longer be written must not take the result with it.
   if (call.json) call.print(JSON.stringify(whole));
   else for (const line of renderReport(report, comparison, { colors: pc })) call.print(line);
-  if (out !== undefined) writeFileSync(out, `${JSON.stringify(whole, null, 2)}\n`);
+  if (out !== undefined) writeNamed(out, `${JSON.stringify(whole, null, 2)}\n`);
   if (reason !== null) call.tell((result === 'error' ? pc.yellow : pc.red)(reason));
   return exit;
 }

@@ -9,19 +9,11 @@
  * 2. A session is listed in `sessions.jsonl` only after its file is complete, so an interrupted export continues.
  * 3. A session that cannot be read does not stop the others.
  */
-import {
-  appendFileSync,
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { createWriteStream, existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { appendLine, makeNamedFolder, replaceFile } from '../project/real-path.ts';
 import type { Connection } from '../terminal/connection.ts';
 import { isSessionId } from '../terminal/session-id.ts';
 
@@ -62,7 +54,7 @@ interface ListedRun {
 /** @throws Error if the system cannot be reached, rejects the key, or cannot list its sessions */
 export async function exportAll(connection: Connection, options: ExportOptions): Promise<ExportResult> {
   const { folder, report } = options;
-  mkdirSync(join(folder, 'sessions'), { recursive: true });
+  for (const one of [folder, join(folder, 'sessions')]) makeNamedFolder(one);
   const client = new Client(connection, options.wait);
   const manifests = await saveManifests(client, join(folder, 'manifests.jsonl'));
   report(`${manifests} manifests saved`);
@@ -88,7 +80,7 @@ export async function exportAll(connection: Connection, options: ExportOptions):
           count.saved += 1;
           const { agent, status } = run;
           const line = { session_id: id, agent, status, state, bytes };
-          appendFileSync(index, `${JSON.stringify(line)}\n`);
+          appendLine(index, `${JSON.stringify(line)}\n`);
         }
       } catch (fault) {
         failed.push({ id, reason: fault instanceof Error ? fault.message : String(fault) });
@@ -114,7 +106,7 @@ function savedStates(index: string): Map<string, string> {
       // the last line of an interrupted export, or the empty one at the end
     }
   }
-  if (text !== '' && !text.endsWith('\n')) appendFileSync(index, '\n');
+  if (text !== '' && !text.endsWith('\n')) appendLine(index, '\n');
   return states;
 }
 
@@ -146,8 +138,7 @@ async function saveManifests(client: Client, file: string): Promise<number> {
     const path = `/manifests/${encodeURIComponent(kind)}/${encodeURIComponent(name)}`;
     lines.push(`${JSON.stringify(await client.json(path))}\n`);
   }
-  writeFileSync(`${file}.part`, lines.join(''));
-  renameSync(`${file}.part`, file);
+  replaceFile(file, lines.join(''));
   return own.length;
 }
 
@@ -175,7 +166,9 @@ class Client {
       return await this.#again(path, async (response) => {
         if (response.status === 404) return null;
         if (response.body === null) throw new Error(`GET ${path} has no body`);
-        const target = createWriteStream(part);
+        // Whatever an earlier attempt has left, or a link.
+        rmSync(part, { force: true });
+        const target = createWriteStream(part, { flags: 'wx' });
         const lines = new LineStarts();
         const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
         await pipeline(body, (source: AsyncIterable<Uint8Array>) => lines.pass(source), target);

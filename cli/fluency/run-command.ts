@@ -1,5 +1,4 @@
 /** The command `cortex fluency`: its options, and what it prints. */
-import { writeFileSync } from 'node:fs';
 import { EngineError, messageOf } from '../../src/domain/errors.ts';
 import type { ModelPrice } from '../../src/domain/manifests/model.ts';
 import { platformClock } from '../../src/durable/platform.ts';
@@ -24,6 +23,8 @@ import { selectForms, selectTasks } from './tasks/selection.ts';
 import type { Work } from './run/work.ts';
 import { readInput } from '../input-file.ts';
 import { numberOption, textOption, wordOption } from '../option-values.ts';
+import { requireWritable } from '../output-file.ts';
+import { writeNamed } from '../project/real-path.ts';
 import { Unreachable } from '../terminal/connection.ts';
 import { harmless, visible } from '../terminal/visible.ts';
 
@@ -39,6 +40,8 @@ export async function runFluency(call: CommandCall): Promise<ExitCode> {
   const endpoint = endpointOf(call);
   const work = workOf(call, endpoint);
   const earlier = earlierOf(call, work);
+  const out = textOption(call, 'out');
+  if (out !== undefined) requireWritable('--out', out);
   const { model, origin } = endpoint;
   const { provider } = createModel(endpoint.config, { clock: platformClock, random: Math.random });
   const stop = new AbortController();
@@ -77,7 +80,7 @@ export async function runFluency(call: CommandCall): Promise<ExitCode> {
 function print(call: CommandCall, report: FluencyReport, earlier: EarlierReport | null): void {
   const document = reportDocument(report, earlier);
   const out = textOption(call, 'out');
-  if (out !== undefined) writeFileSync(out, `${JSON.stringify(document, null, 2)}\n`);
+  if (out !== undefined) writeNamed(out, `${JSON.stringify(document, null, 2)}\n`);
   if (call.json) call.print(JSON.stringify(document));
   else for (const line of reportLines(report, earlier)) call.print(visible(line));
 }

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
 import { EXIT } from '../command.ts';
 import type { ExitCode } from '../command.ts';
 import { nameOfFile, readCodeTools } from './code-tools.ts';
@@ -7,6 +7,7 @@ import { bundleOf, withEarlier, writtenNames } from './bundle.ts';
 import { enterProject, GENERATED, PROJECT_ROOT } from './folders.ts';
 import { earlierBundle, generatedModule } from './generated-module.ts';
 import { checkManifests, projectFolders } from './manifest-files.ts';
+import { projectText, writeProjectFile } from './real-path.ts';
 
 /**
  * Checks the project's manifests and code tools, and writes them as plain data and imports to `src/project.generated.ts`, so
@@ -20,12 +21,11 @@ export async function buildProject(
   further: readonly string[] = [],
   print: (line: string) => void = console.log,
 ): Promise<ExitCode> {
-  const target = join(PROJECT_ROOT, GENERATED);
   const given = enterProject(further).map((folder) => relative(PROJECT_ROOT, resolve(folder)) || '.');
   const folders = [...new Set([...projectFolders(), ...given])];
   const missing = folders.filter((folder) => !existsSync(folder));
   for (const folder of missing) console.error(`error    ${folder}: no such folder`);
-  const code = readCodeTools(PROJECT_ROOT);
+  const code = readCodeTools(PROJECT_ROOT, 'of the user');
   const loaded = checkManifests(
     folders.filter((folder) => existsSync(folder)),
     null,
@@ -37,7 +37,7 @@ export async function buildProject(
     console.error(`${folders.join(', ')}: ${errors} ${errors === 1 ? 'error' : 'errors'}, nothing written`);
     return EXIT.failed;
   }
-  const before = existsSync(target) ? readFileSync(target, 'utf8') : null;
+  const before = projectText(PROJECT_ROOT, GENERATED);
   const earlier = errors > 0 && before !== null ? earlierBundle(before) : null;
   const bundle = bundleOf(loaded);
   // The earlier version of a code tool's file is gone.
@@ -49,7 +49,7 @@ export async function buildProject(
     folders,
   );
   // keep the timestamp of an unchanged file, so that watchers do not react
-  if (before !== text) writeFileSync(target, text);
+  if (before !== text) writeProjectFile(PROJECT_ROOT, GENERATED, text);
   const { agents, tools } = bundle.data;
   print(`${GENERATED}: ${agents.length} agents, ${tools.length} tools`);
   return EXIT.ok;

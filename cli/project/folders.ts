@@ -5,8 +5,13 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 /** The folder with `cli/`, `container-runner/` and `manifests/` of Cortex Edge: a clone, or `dist/` of the package. */
 export const PACKAGE_ROOT = join(import.meta.dirname, '../..');
 
+const found = nearest(process.cwd());
+
+/** Whether the current folder is in a project. */
+export const HAS_PROJECT = found !== null;
+
 /** The project: the nearest folder, at or above the current one, with a `wrangler.toml`; else the current one. */
-export const PROJECT_ROOT = nearest(process.cwd()) ?? process.cwd();
+export const PROJECT_ROOT = found ?? process.cwd();
 
 /** The project's manifests, relative to it. */
 export const MANIFESTS = 'manifests';

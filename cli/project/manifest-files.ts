@@ -2,13 +2,14 @@
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import type { ManifestProblem, ManifestFile } from '../../src/domain/catalog.ts';
 import { isUtf8 } from 'node:buffer';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
-import { isAbsolute, join, relative, sep } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import type { LoadedManifests } from '../../src/catalog/load.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { parseIntervals } from '../../src/domain/intervals.ts';
+import { messageOf } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { SkillFolders } from '../../src/catalog/read/skill-file.ts';
 import type { Deployment } from '../../src/catalog/check/deployment.ts';
@@ -17,11 +18,14 @@ import { deploymentOf, modelsOnly } from '../../src/settings/deployment.ts';
 import type { Variables } from '../../src/settings/settings.ts';
 import { commandLine } from './command-line.ts';
 import { nameOfFile, readCodeTools } from './code-tools.ts';
-import type { ProjectTools } from './code-tools.ts';
-import { IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
+import type { ProjectTools, ToolRights } from './code-tools.ts';
+import { HAS_PROJECT, IS_OWN_PROJECT, MANIFESTS, PACKAGE_ROOT, PROJECT_ROOT } from './folders.ts';
+import { boundsOf, isWithin, PathIssue, readFileIn, realPathIn } from './real-path.ts';
+import type { Bounds } from './real-path.ts';
 import { isShipped, SHIPPED_FOLDER } from './shipped-manifests.ts';
 import { withoutUnused } from './used-definitions.ts';
 import { settingsOf } from '../system/settings.ts';
+import { harmless } from '../terminal/visible.ts';
 
 interface ManifestFolder {
   readonly files: readonly ManifestFile[];
@@ -41,47 +45,88 @@ export interface ProjectManifests extends LoadedManifests {
 }
 
 function readFolder(target: string): ManifestFolder {
-  const isFolder = statSync(target).isDirectory();
-  const paths = isFolder
-    ? readdirSync(target, { recursive: true, encoding: 'utf8' })
-        .filter((name) => !/(^|[/\\])(\.git|node_modules|__pycache__)[/\\]/.test(name))
-        .map((name) => join(target, name))
-    : [target];
   const files: ManifestFile[] = [];
   const problems: ManifestProblem[] = [];
   const others: ManifestProblem[] = [];
   const skipped: ManifestProblem[] = [];
+  const bounds = boundsOfManifests(target);
+  const { paths, isFolder, issues } = listFiles(target, bounds);
   for (const path of paths.sort()) {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    if (stat?.isFile() !== true) continue;
     const file = path.split(sep).join('/');
-    const found = stat.size > limits.manifestBytes ? null : readFileSync(path);
-    if (found !== null && isUtf8(found) && !found.includes(0)) {
-      files.push({ path: file, text: found.toString('utf8'), ...(isFolder ? {} : { isAlone: true }) });
+    let found: ReturnType<typeof readFileIn>;
+    try {
+      found = readFileIn(bounds, path, limits.manifestBytes);
+    } catch (fault) {
+      issues.push({ path, fault });
+      continue;
+    }
+    const { size, bytes } = found;
+    const isLarge = size > limits.manifestBytes;
+    const why = isLarge ? `has ${size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
+    if (!isLarge && isUtf8(bytes) && !bytes.includes(0)) {
+      files.push({ path: file, text: bytes.toString('utf8'), ...(isFolder ? {} : { isAlone: true }) });
     } else if (!isFolder || /\.(ya?ml|md|markdown)$/i.test(file)) {
-      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
-      const isManifest = !isFolder || /^["']?kind["']?[ \t]*:/m.test(beginningOf(path));
+      const isManifest = !isFolder || /^["']?kind["']?[ \t]*:/m.test(bytes.toString('latin1'));
       const message = `the file ${why}${isManifest ? '' : '; skipped'}`;
       (isManifest ? problems : skipped).push({ file, line: 1, column: 1, field: '', message });
     } else {
-      const why = found === null ? `has ${stat.size} bytes (maximum ${limits.manifestBytes})` : 'is not UTF-8 text';
       others.push({ file, line: 1, column: 1, field: '', message: `the file ${why} and is left out of the skill` });
     }
+  }
+  for (const { path, fault } of issues) {
+    problems.push({ file: path.split(sep).join('/'), line: 1, column: 1, field: '', message: messageOf(fault) });
   }
   const skills = new SkillFolders(files);
   const warnings = others.filter(({ file }) => skills.ownerOf(file) !== null);
   return { files, problems, warnings, skipped };
 }
 
-/** The beginning of a file that cannot be read as text. */
-function beginningOf(path: string): string {
-  const bytes = Buffer.alloc(limits.manifestBytes);
-  const file = openSync(path, 'r');
-  try {
-    return bytes.toString('latin1', 0, readSync(file, bytes));
-  } finally {
-    closeSync(file);
-  }
+/** Files of one folder of manifests, with links: a few links can make many paths. */
+const MOST_FILES = 100_000;
+/** Folders that hold no manifests. Some file systems ignore the case of names. */
+const OTHER_FOLDERS = /^(\.git|node_modules|__pycache__)$/i;
+/** An editor's lock is a link to the name of its user. */
+const LOCK = /^\.#/;
+
+/** A folder that the user or a setting names may be anywhere; its links lead into it or into the project. */
+function boundsOfManifests(target: string): Bounds {
+  const project = HAS_PROJECT ? [PROJECT_ROOT] : [];
+  return boundsOf(...project, ...(relative(MANIFESTS, target) === '' && HAS_PROJECT ? [] : [target]));
+}
+
+/** The files of a folder, also those that links lead to, and what cannot be listed. */
+function listFiles(
+  target: string,
+  bounds: Bounds,
+): {
+  readonly paths: string[];
+  readonly isFolder: boolean;
+  readonly issues: { readonly path: string; readonly fault: unknown }[];
+} {
+  const paths: string[] = [];
+  const issues: { readonly path: string; readonly fault: unknown }[] = [];
+  /** @param above the real paths of this folder and of those that it was reached through */
+  const list = (folder: string, above: readonly string[]): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (paths.length + issues.length >= MOST_FILES) throw new PathIssue(`has more than ${MOST_FILES} files`);
+      if (entry.isFile()) paths.push(path);
+      else if (!OTHER_FOLDERS.test(entry.name) && !(entry.isSymbolicLink() && LOCK.test(entry.name)))
+        visit(path, above);
+    }
+  };
+  const visit = (path: string, above: readonly string[]): void => {
+    try {
+      const real = realPathIn(bounds, path);
+      if (!statSync(real).isDirectory()) paths.push(path);
+      else if (above.some((one) => isWithin(real, one))) throw new PathIssue('is a link to a folder that it is in');
+      else list(path, [...above, real]);
+    } catch (fault) {
+      issues.push({ path, fault });
+    }
+  };
+  visit(target, []);
+  return { paths, isFolder: statSync(target, { throwIfNoEntry: false })?.isDirectory() === true, issues };
 }
 
 /** All text files below `folder` (or the one file), sorted by path; skips large and binary files. */
@@ -104,11 +149,7 @@ function shippedFolder(): ManifestFolder {
  *
  * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
  */
-function load(
-  targets: readonly string[],
-  own: Deployment | boolean = false,
-  code: ProjectTools = readCodeTools(PROJECT_ROOT),
-): ProjectManifests {
+function load(targets: readonly string[], own: Deployment | boolean, code: ProjectTools): ProjectManifests {
   const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(PROJECT_ROOT, process.env);
@@ -178,37 +219,32 @@ export function projectFolders(written = settingsOf(PROJECT_ROOT, process.env).s
 export function checkManifests(
   folders: readonly string[],
   settings: Variables | null = null,
-  code?: ProjectTools,
+  code: ProjectTools = readCodeTools(PROJECT_ROOT),
 ): ProjectManifests {
   return told(load(folders, settings === null ? false : modelsOnly(localDeployment(settings)), code), folders);
 }
 
 /** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */
-export function checkOwnManifests(target: string): LoadedManifests {
-  return told(loadOwn(target));
+export function checkOwnManifests(target: string, code: ProjectTools): LoadedManifests {
+  return told(loadOwn(target, code));
 }
 
 /** Everything that a build of the project loads; the issues are not printed. @param root the project's folder */
-export function loadProject(root: string, folders: readonly string[]): LoadedManifests {
-  return load(folders, true, readCodeTools(root));
+export function loadProject(root: string, folders: readonly string[], rights: ToolRights): LoadedManifests {
+  return load(folders, true, readCodeTools(root, rights));
 }
 
 /** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
-export function loadOwn(target: string): LoadedManifests {
+export function loadOwn(target: string, code: ProjectTools): LoadedManifests {
   const folders = projectFolders().filter((folder) => existsSync(folder));
   const isKnown = folders.some((folder) => isWithin(folder, target));
-  const all = load(isKnown ? folders : [...folders, target], true);
+  const all = load(isKnown ? folders : [...folders, target], true, code);
   const others = folders.filter((folder) => folder !== MANIFESTS);
   if (relative(MANIFESTS, target) === '') {
     // What belongs to no folder, such as an issue of a code tool, counts for the first one.
     return others.length === 0 ? all : partOf(all, target, ({ file }) => !others.some((one) => isWithin(one, file)));
   }
   return partOf(all, target, ({ file }) => isWithin(target, file));
-}
-
-function isWithin(folder: string, path: string): boolean {
-  const inside = relative(folder, path);
-  return !(inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside));
 }
 
 function partOf(
@@ -243,9 +279,9 @@ const STARTING_WARNINGS = 12;
 function told<T extends LoadedManifests>(loaded: T, starting: readonly string[] | null = null): T {
   const { problems, warnings, skipped } = loaded;
   const shown = starting === null ? warnings : warnings.slice(0, STARTING_WARNINGS);
-  for (const problem of problems) console.error(`error    ${formatProblem(problem)}`);
-  for (const warning of shown) console.error(`warning  ${formatProblem(warning)}`);
-  if (starting === null) for (const one of skipped) console.error(`note     ${formatProblem(one)}`);
+  for (const problem of problems) console.error(`error    ${harmless(formatProblem(problem))}`);
+  for (const warning of shown) console.error(`warning  ${harmless(formatProblem(warning))}`);
+  if (starting === null) for (const one of skipped) console.error(`note     ${harmless(formatProblem(one))}`);
   else if (shown.length < warnings.length) {
     const rest = warnings.length - shown.length;
     const folder = starting.find((one) => warnings.at(-1)?.file.startsWith(one)) ?? MANIFESTS;

@@ -1,23 +1,29 @@
 /**
- * A program: bundles the code tools of a project, loads them in a thread, and writes what they define to a file. It is a
- * process of its own because the code of the tools runs in it.
+ * A program: bundles the code tools of a project, loads them, and writes what they define to a file. It is a process of its
+ * own because the code of the tools runs in it, in threads, or in isolates that it ends.
  *
- * usage: read-code-tools <project> <file for the answer> <tool> …
+ * usage: read-code-tools <project> <file for the answer> <rights> <tool> …
  */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'esbuild';
-import type { Message, Plugin } from 'esbuild';
+import type { Message } from 'esbuild';
 import type { ManifestProblem } from '../../src/domain/catalog.ts';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
+import { messageOf } from '../../src/domain/errors.ts';
+import { bundleDescriber, toolBundler } from './bundle-tools.ts';
+import type { ToolBundle } from './bundle-tools.ts';
 import { nameOfFile } from './code-tools.ts';
-import type { ProjectTools } from './code-tools.ts';
-import { programPath, TOOLS } from './folders.ts';
+import type { ProjectTools, ToolRights } from './code-tools.ts';
+import { UNLOADED } from './describe-tool.ts';
+import { TOOLS } from './folders.ts';
+import { isolatesIn } from './tool-isolates.ts';
 import { loadTools } from './tool-loader.ts';
+import type { LoadedTools } from './tool-loader.ts';
 
-const [root = '', answer = '', ...files] = process.argv.slice(2);
+const [root = '', answer = '', given = '', ...files] = process.argv.slice(2);
+const rights: ToolRights = given === 'of the user' ? given : 'isolated';
 const folder = mkdtempSync(join(tmpdir(), 'cortex-tools-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
@@ -25,19 +31,31 @@ async function readTools(): Promise<ProjectTools> {
   const problems: ManifestProblem[] = [];
   const tools: DescribedTool[] = [];
   const hash = createHash('sha256');
+  const bundled = toolBundler(root, rights);
   const modules = await Promise.all(files.map((file, at) => bundled(file, join(folder, `${at}.mjs`))));
-  const results = await loadTools(modules.filter(({ errors }) => errors.length === 0));
+  const results = await load(modules.filter(({ errors }) => errors.length === 0));
   for (const { file, module, errors } of modules) {
     problems.push(...errors.map((message) => problemOf(file, message)));
     const found = results.get(file);
     if (found === undefined) continue;
     hash.update(readFileSync(module));
-    const issue = typeof found === 'string' ? found : nameIssue(found, file, tools);
+    const issue = typeof found === 'string' ? withAdvice(found) : nameIssue(found, file, tools);
     if (issue !== null) problems.push({ file, line: 1, column: 1, field: '', message: issue });
     else if (typeof found !== 'string') tools.push(found);
   }
   const named = new Set(tools.map(({ file }) => file));
   return { tools, problems, faulty: files.filter((file) => !named.has(file)), hash: hash.digest('hex') };
+}
+
+async function load(modules: readonly ToolBundle[]): Promise<LoadedTools> {
+  if (rights === 'of the user' || modules.length === 0) return await loadTools(modules);
+  await bundleDescriber(join(folder, 'main.mjs'));
+  return await loadTools(modules, isolatesIn(folder));
+}
+
+function withAdvice(issue: string): string {
+  if (rights === 'of the user' || !issue.startsWith(UNLOADED)) return issue;
+  return `${issue} (in an isolate without files, network and variables; --trust loads it with your rights)`;
 }
 
 function nameIssue({ name }: DescribedTool, file: string, others: readonly DescribedTool[]): string | null {
@@ -46,48 +64,15 @@ function nameIssue({ name }: DescribedTool, file: string, others: readonly Descr
   return other === undefined ? null : `defines the tool "${name}", as ${other.file} does`;
 }
 
-/** `cortex-edge` without the Worker, and the platform's modules as objects that may be named but not used. */
-const STANDINS: Plugin = {
-  name: 'cortex-edge',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^cortex-edge$/ }, () => ({ path: programPath('src/code-tools/index') }));
-    onResolve({ filter: /^cloudflare:/ }, ({ path }) => ({ path, namespace: 'platform' }));
-    onLoad({ filter: /.*/, namespace: 'platform' }, () => ({ contents: PLATFORM, loader: 'js' }));
-  },
-};
-const PLATFORM = `const standIn = new Proxy(class {}, { get: (_, name) => (name === 'prototype' ? {} : standIn) });
-module.exports = standIn;`;
-
-/** One module with everything that the tool imports. */
-async function bundled(
-  file: string,
-  module: string,
-): Promise<{ readonly file: string; readonly module: string; readonly errors: readonly Message[] }> {
-  try {
-    await build({
-      absWorkingDir: root,
-      entryPoints: [file],
-      outfile: module,
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      target: 'es2024',
-      conditions: ['workerd', 'worker'],
-      plugins: [STANDINS],
-      logLevel: 'silent',
-    });
-    return { file, module, errors: [] };
-  } catch (fault) {
-    const { errors } = fault as { errors?: readonly Message[] };
-    if (errors === undefined) throw fault;
-    return { file, module, errors };
-  }
-}
-
 function problemOf(file: string, { text, location }: Message): ManifestProblem {
   const { file: place = file, line = 1, column = 0 } = location ?? {};
   return { file: place, line, column: column + 1, field: '', message: text };
 }
 
-writeFileSync(answer, JSON.stringify(await readTools()));
-process.exit(0);
+try {
+  writeFileSync(answer, JSON.stringify(await readTools()));
+  process.exit(0);
+} catch (fault) {
+  console.error(messageOf(fault));
+  process.exit(1);
+}

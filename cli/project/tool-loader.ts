@@ -1,5 +1,6 @@
 /**
- * Loads bundled code tools in a thread, and starts another one where a module ends or blocks it.
+ * Loads bundled code tools in a thread, and starts another one where a module ends or blocks it. tool-isolates.ts does the
+ * same in isolates without rights.
  *
  * Owns the threads. Does not bundle, and does not check names.
  *
@@ -12,6 +13,7 @@
 import { Worker } from 'node:worker_threads';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
 import { messageOf } from '../../src/domain/errors.ts';
+import { UNLOADED } from './describe-tool.ts';
 import { programPath } from './folders.ts';
 
 /** Limit for one module, without its bundling. Loading takes milliseconds. */
@@ -37,20 +39,29 @@ export type LoadedTools = ReadonlyMap<string, DescribedTool | string>;
 /** Calls `expire` once after `ms`. @returns a function that cancels it */
 export type StartTimer = (expire: () => void, ms: number, file: string) => () => void;
 
+/** Loads the first tools, until a module ends or blocks what they run in. Adds at least one result. */
+export type RunTools = (
+  tools: readonly BundledTool[],
+  results: Map<string, DescribedTool | string>,
+  startTimer: StartTimer,
+) => Promise<void>;
+
 /**
  * Loads the modules one after the other.
  *
+ * @param run in threads by default
  * @param startTimer starts the limit of one module; tests replace it
  * @returns what each file defines, or what is wrong with it
  * @throws Error if a thread fails before it loads a module
  */
 export async function loadTools(
   tools: readonly BundledTool[],
+  run: RunTools = runThread,
   startTimer: StartTimer = realTimer,
 ): Promise<LoadedTools> {
   const results = new Map<string, DescribedTool | string>();
   for (let left = tools; left.length > 0; left = tools.filter(({ file }) => !results.has(file))) {
-    await runThread(left, results, startTimer);
+    await run(left, results, startTimer);
   }
   return results;
 }
@@ -87,7 +98,7 @@ async function runThread(
     }
     state.loading = file;
     const expire = (): void => {
-      results.set(file, `cannot be loaded: it took longer than ${MODULE_MS / 1_000} s`);
+      results.set(file, `${UNLOADED}: it took longer than ${MODULE_MS / 1_000} s`);
       void thread.terminate();
     };
     cancel = startTimer(expire, MODULE_MS, file);
@@ -99,5 +110,5 @@ async function runThread(
   if (results.has(first)) return;
   if (loading === null) throw new Error(`the thread that loads ${first} ended: ${messageOf(fault ?? code)}`);
   const ending = fault === null ? 'it ended the process' : messageOf(fault);
-  results.set(first, `cannot be loaded: ${code === UNSETTLED ? 'a top-level await never settles' : ending}`);
+  results.set(first, `${UNLOADED}: ${code === UNSETTLED ? 'a top-level await never settles' : ending}`);
 }

@@ -7,7 +7,11 @@ import pc from 'picocolors';
 import { setAsideDamaged } from './damaged-databases.ts';
 import { hiddenThings } from './hidden-things.ts';
 import { findLocalModel } from './local-model.ts';
+import { readCodeTools } from '../project/code-tools.ts';
+import { requireOwnFolder } from '../project/real-path.ts';
+import { TEMPORARY } from './temporary-folder.ts';
 import { checkManifests, projectFolders, ruleOfErrors } from '../project/manifest-files.ts';
+import type { ProjectManifests } from '../project/manifest-files.ts';
 import { watchManifests } from './manifest-watch.ts';
 import type { Failure } from './supervisor.ts';
 import { failureOf, supervise, RestartBudget, restart } from './supervisor.ts';
@@ -75,6 +79,15 @@ function checkedKeys(vars: Readonly<Record<string, string>>): readonly ApiKey[] 
   }
 }
 
+/** @throws CannotStart for a state folder of the project that leads out of it */
+function requireState(stateDir: string): void {
+  try {
+    requireOwnFolder(resolvePath(PROJECT_ROOT, stateDir), TEMPORARY);
+  } catch (fault) {
+    throw new CannotStart(`${messageOf(fault)}.\n  For a state folder elsewhere, set CORTEX_STATE_DIR.`);
+  }
+}
+
 /** Held while this process runs. If the folder cannot be locked at all, the services report the cause. */
 function lock(stateDir: string): () => void {
   let unlock: (() => void) | null;
@@ -112,6 +125,7 @@ async function prepare({ tell }: CommandCall): Promise<Prepared> {
   const vars = await settingsWithModel(settings, tell);
   const ownRunner = vars['RUNNER_URLS'] === undefined;
   const keys = checkedKeys(vars);
+  requireState(stateDir);
   const unlock = lock(stateDir);
   const orphans = await endOrphans(resolvePath(PROJECT_ROOT, stateDir));
   if (orphans !== null) tell(pc.yellow(`${orphans[0]?.toUpperCase() ?? ''}${orphans.slice(1)}: ended.`));
@@ -213,7 +227,8 @@ async function serve(prepared: Prepared, { tell, print, json, values }: CommandC
   }
 
   const folders = projectFolders(settings.start.CORTEX_MANIFESTS).filter((folder) => existsSync(folder));
-  const loaded = checkManifests(folders, vars);
+  const check = (): ProjectManifests => checkManifests(folders, vars, readCodeTools(PROJECT_ROOT, 'of the user'));
+  const loaded = check();
   const { problems } = loaded;
   if (problems.length > 0) {
     const faulty = [
@@ -247,7 +262,7 @@ async function serve(prepared: Prepared, { tell, print, json, values }: CommandC
           const env = { ...process.env, CORTEX_KEEP_BUNDLE: '1' };
           spawnSync(process.execPath, [programPath('cli/main'), 'build'], { cwd: PROJECT_ROOT, env });
         }
-        return checkManifests(folders, vars);
+        return check();
       },
       say,
     ),

@@ -5,8 +5,9 @@
  * A life counts as frozen only if it was seen to freeze. A life that was killed, redeployed, or stopped while it answered
  * is no evidence against its work. If `npm start` itself is killed, the file holds its last observation.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { replaceFile } from '../project/real-path.ts';
 import { startLimits } from './start-limits.ts';
 
 /** The last observation of a life: none yet, answers, or a long silence. */
@@ -65,8 +66,7 @@ export class Lives {
   #write(kept: Kept): void {
     this.#kept = kept;
     try {
-      writeFileSync(`${this.#file}.new`, JSON.stringify(kept), { mode: 0o600 });
-      renameSync(`${this.#file}.new`, this.#file);
+      replaceFile(this.#file, JSON.stringify(kept), 0o600);
     } catch {
       // see above
     }

@@ -2,9 +2,10 @@
  * Ends the processes that an earlier start left running. Each service is recorded with the pid, start time and command of
  * its processes, so that a later process with the same pid is not ended.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { replaceFile } from '../project/real-path.ts';
 import { listProcesses } from './processes.ts';
 import type { ProcessInfo } from './processes.ts';
 import { startLimits } from './start-limits.ts';
@@ -28,9 +29,7 @@ export function recordServices(
     return { name, group: pid, members: all.filter(({ group }) => group === pid) };
   });
   try {
-    const file = join(folder, FILE);
-    writeFileSync(`${file}.new`, JSON.stringify(recorded), { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    replaceFile(join(folder, FILE), JSON.stringify(recorded), 0o600);
   } catch {
     // Then a later start cannot find them.
   }

@@ -1,6 +1,6 @@
 /** Reads the settings of the whole system (docs/operations.md) and assigns them to services. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
@@ -14,6 +14,7 @@ import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/li
 import type { ApiKey } from '../../src/http/api-keys.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { parseTokenSecret } from '../../src/http/tokens.ts';
+import { replaceFile } from '../project/real-path.ts';
 import { devVarsOf, givenSettings, START_SETTINGS, startSettings } from './start-settings.ts';
 import type { StartSettings, Variables } from './start-settings.ts';
 
@@ -97,7 +98,7 @@ export function tokenSecretIn(stateDir: string): string {
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
   if (/^[0-9a-f]{64}$/.test(known)) return known;
   const made = randomBytes(32).toString('hex');
-  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  replaceFile(file, `${made}\n`, 0o600);
   return made;
 }
 

@@ -1,7 +1,6 @@
 /** The settings of `npm start` itself: of the environment and `.dev.vars`. Apart from the others, because all commands read PORT. */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { projectText } from '../project/real-path.ts';
 
 export const START_SETTINGS = [
   'PORT',
@@ -15,10 +14,9 @@ export type StartSettings = Readonly<Partial<Record<(typeof START_SETTINGS)[numb
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The text of a project's `.dev.vars`; empty without the file. */
+/** The text of a project's `.dev.vars`; empty without the file. @throws Error for a link out of the project */
 export function devVarsOf(root: string): string {
-  const file = join(root, '.dev.vars');
-  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+  return projectText(root, '.dev.vars') ?? '';
 }
 
 /** @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset */

@@ -1,9 +1,10 @@
 /** Runs the whole system on this machine, the runner and the Worker, for `npm start`, the demo and the tests. */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { PROJECT_ROOT, programPath } from '../project/folders.ts';
+import { replaceFile } from '../project/real-path.ts';
 import { envFileText } from './env-file.ts';
 import { setAsideNames } from './damaged-databases.ts';
 import { Lives } from './lives.ts';
@@ -288,7 +289,6 @@ function workerArguments(options: SystemOptions, envFile: string, stateDir: stri
 /** Passes settings to the Worker in a file that only this user can read, because command lines are public. */
 function writeVars(stateDir: string, vars: Readonly<Record<string, string>>): string {
   const file = join(stateDir, 'worker.env');
-  writeFileSync(file, envFileText(vars), { mode: 0o600 });
-  chmodSync(file, 0o600);
+  replaceFile(file, envFileText(vars), 0o600);
   return file;
 }

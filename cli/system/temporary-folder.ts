@@ -2,6 +2,9 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** The name of the folder. */
+export const TEMPORARY = 'temporary';
+
 /** Folders of wrangler's local platform: it removes them when it stops, but not if it is killed. */
 const LEFT_BEHIND = /^miniflare-/;
 
@@ -11,7 +14,7 @@ const LEFT_BEHIND = /^miniflare-/;
  * @returns environment variables that name it, for every operating system
  */
 export function temporaryFolder(stateDir: string): Readonly<Record<'TMPDIR' | 'TMP' | 'TEMP', string>> {
-  const folder = join(stateDir, 'temporary');
+  const folder = join(stateDir, TEMPORARY);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(folder)) {
     if (LEFT_BEHIND.test(name)) rmSync(join(folder, name), { recursive: true, force: true });

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import type { Session } from '../../src/client/index.ts';
 import { UsageError } from '../command.ts';
 import type { CommandCall } from '../command.ts';
+import { requireInput } from '../input-file.ts';
 import { clientOf } from './client.ts';
 import { isSessionId } from './session-id.ts';
 import { visible } from './visible.ts';
@@ -17,7 +18,10 @@ const LAST = '{"variables"';
  * @throws UsageError for anything else
  */
 export function linesOfSource(source: string, call: CommandCall): AsyncIterable<string> {
-  if (existsSync(source)) return createInterface({ input: createReadStream(source), crlfDelay: Infinity });
+  if (existsSync(source)) {
+    requireInput(source);
+    return createInterface({ input: createReadStream(source), crlfDelay: Infinity });
+  }
   if (isSessionId(source)) return exportedLines(clientOf(call).session(source));
   throw new UsageError(`"${visible(source.slice(0, 200))}" is neither a file nor the id of a session`);
 }

@@ -1,5 +1,7 @@
 /** Whether commands ask the running system, which knows uploaded manifests, or read the bundled ones. */
-import { enterProject } from '../project/folders.ts';
+import type { CommandCall } from '../command.ts';
+import { readCodeTools, rightsOf } from '../project/code-tools.ts';
+import { enterProject, PROJECT_ROOT } from '../project/folders.ts';
 import { checkManifests, projectFolders } from '../project/manifest-files.ts';
 import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
 import { connectionOf, namedConnectionOf, request } from './connection.ts';
@@ -40,9 +42,9 @@ async function isRunning({ url }: Connection): Promise<boolean> {
 }
 
 /** @throws Error with the nearest names for a name that no bundled agent has */
-export function bundledAgent(name: string): ResolvedAgent {
+export function bundledAgent(name: string, call: Pick<CommandCall, 'values'>): ResolvedAgent {
   enterProject();
-  const { catalog: bundled } = checkManifests(projectFolders());
+  const { catalog: bundled } = checkManifests(projectFolders(), null, readCodeTools(PROJECT_ROOT, rightsOf(call)));
   const found = bundled.agent(name);
   if (found !== null) return found;
   const near = bundled.nearest('agent', name).map((one) => `"${one}"`);

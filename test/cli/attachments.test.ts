@@ -32,7 +32,7 @@ test('[C2] attached files are sent once, with the next message', async () => {
 
 test('[C2] a missing file is reported, and another line is a message', async () => {
   const attachments = new Attachments();
-  expect(await attachments.command(`/attach ${join(folder, 'none')}`)).toMatch(/^not attached: ENOENT/);
+  expect(await attachments.command(`/attach ${join(folder, 'none')}`)).toMatch(/^not attached: no such file/);
   expect(await attachments.command('/attach')).toBe('usage: /attach <path or URL of a file>');
   expect(await attachments.command('what does /attach do?')).toBeNull();
   expect(attachments.take('x')).toBe('x');

@@ -144,7 +144,7 @@ describe('[C7] the chat', () => {
     for (const line of ['/get', '/put', '/rm', '/get a b c', '/rm a b', '/put "a', '/files a b']) {
       expect(await one.say(line)).toMatch(new RegExp(`^usage: ${line.split(' ')[0]} `));
     }
-    expect(await one.say('/put none')).toMatch(/^not uploaded: ENOENT/);
+    expect(await one.say('/put none')).toMatch(/^not uploaded: no such file/);
     await expect(one.say('/get none')).rejects.toThrow('unknown_file: The workspace has no file "none"');
     expect(await one.say('/files none')).toBe('The session has no folder "none".');
     await one.kit.session.workspace.write([{ path: 'of/a', bytes: new Uint8Array() }]);
@@ -153,7 +153,7 @@ describe('[C7] the chat', () => {
     await expect(one.say('/rm ../../head')).rejects.toThrow('is not the path of a file');
     writeFileSync('a', 'x');
     await one.say('/put a');
-    expect(await one.say('/get a none/a')).toMatch(/^not saved: ENOENT/);
+    expect(await one.say('/get a none/a')).toMatch(/^not saved: no such file/);
   });
 
   test('shows names that could control the terminal as code points', async () => {

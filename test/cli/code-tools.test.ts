@@ -222,6 +222,6 @@ describe('[K1] [K2] cortex build', () => {
 
   test('finds tools directly in tools/, without helpers, tests and declarations', () => {
     for (const name of ['a.ts', '_b.ts', 'c.test.ts', 'd.d.ts', 'e.md', 'lib/f.ts']) put(`tools/${name}`, '');
-    expect(toolFiles(root)).toEqual(['tools/a.ts']);
+    expect(toolFiles(root)).toEqual({ files: ['tools/a.ts'], problems: [] });
   });
 });

@@ -1,4 +1,14 @@
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -115,6 +125,23 @@ test('[H1] a busy system is asked again after its Retry-After; a deleted session
   expect(await exported('d')).toMatchObject({ saved: 1, gone: 1, failed: [] });
   expect(waits).toEqual([7_000, 7_000]);
 });
+
+test.each(['sessions.jsonl', `sessions/${session(1)}.jsonl.part`, 'manifests.jsonl.part'])(
+  '[H1] an export does not follow a link in place of %s',
+  async (file) => {
+    const kept = join(folder, 'kept');
+    writeFileSync(kept, 'kept');
+    const name = `links-${file.length}`;
+    mkdirSync(join(folder, name, 'sessions'), { recursive: true });
+    symlinkSync(kept, join(folder, name, file));
+    runs = [run(1, 1)];
+    const result = await exported(name).catch((fault: unknown) => String(fault));
+    expect(result).toEqual(
+      file === 'sessions.jsonl' ? expect.stringContaining('ELOOP') : expect.objectContaining({ saved: 1 }),
+    );
+    expect(readFileSync(kept, 'utf8')).toBe('kept');
+  },
+);
 
 test.each([
   ['without its last line', (response: ServerResponse) => void response.end('{"session":{}}\n{"seq":1}\n')],

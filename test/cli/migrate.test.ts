@@ -203,6 +203,6 @@ describe('cortex migrate', () => {
     expect(JSON.parse(good.stdout)).toMatchObject({ counts: { agent: { loads: 1, fails: 0 } } });
     const wrong = run({}, '--nope');
     expect([wrong.status, wrong.stdout]).toEqual([2, '']);
-    expect(wrong.stderr).toContain('usage: cortex migrate <folder> [--json]');
+    expect(wrong.stderr).toContain('usage: cortex migrate <folder> [--trust] [--json]');
   });
 });

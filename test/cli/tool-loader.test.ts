@@ -28,7 +28,7 @@ async function load(modules: Readonly<Record<string, string>>, late: readonly st
     const timer = late.includes(file) ? setImmediate(expire) : null;
     return () => timer !== null && clearImmediate(timer);
   };
-  return await loadTools(tools, startTimer);
+  return await loadTools(tools, undefined, startTimer);
 }
 
 test.each<[name: string, text: string, message: string]>([

@@ -118,7 +118,7 @@ export class Project implements Disposable {
       isPortFree: async (port) => await Promise.resolve(!takenPorts.has(port)),
       ...parts,
     };
-    return await examine({ root: this.root, env: null, system: null, ...options }, own);
+    return await examine({ root: this.root, env: null, system: null, rights: 'isolated', ...options }, own);
   }
 
   [Symbol.dispose](): void {
