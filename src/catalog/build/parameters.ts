@@ -225,7 +225,7 @@ function defaultIssues(prepared: PreparedSchema, work: WorkMeter): readonly Sche
   try {
     return new SchemaDefaults(prepared, work).issues;
   } catch (fault) {
-    if (fault instanceof UnusableSchema) return [];
+    if (fault instanceof UnusableSchema || fault instanceof WorkExceeded) return [];
     throw fault;
   }
 }
