@@ -227,7 +227,7 @@ describe.runIf(process.platform === 'linux')('without keys', () => {
       rewriting({ 'x-forwarded-for': '::1', 'x-forwarded-host': 'localhost:3000' }),
       200,
     ],
-  ])('[H5] a reverse proxy %s gets %i', async (_name, rewrite, status) => {
+  ])('[H5] a reverse proxy %s gets the right answer', async (_name, rewrite, status) => {
     expect(await through(system, rewrite, PUBLIC)).toBe(status);
   });
 
