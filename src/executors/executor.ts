@@ -105,6 +105,8 @@ export interface ActionContext {
   readonly mcp?: McpServers | null;
   /** The session's files; null or absent: a call for a feed has none (C7). */
   readonly workspace?: ActionWorkspace | null;
+  /** The attempt began on this host: if it is recovered, no host has ended. Default: false. */
+  readonly isSameHost?: boolean;
   /** The agent's skills (C8); null or absent: it has none, or the call is for a feed. */
   readonly skills?: LoadableSkills | null;
   /** The agent's tools (L4); null or absent: the prompt shows all of them in full, or the call is for a feed. */

@@ -79,7 +79,8 @@ export const toolExecutor: Executor = {
   },
   async recover(call, context) {
     const type = call.tool?.implementation.type;
-    if (type === 'code') await context.codeTools?.lost(call.tool?.name ?? call.action.name);
+    if (type === 'code' && context.isSameHost !== true)
+      await context.codeTools?.lost(call.tool?.name ?? call.action.name);
     if (type !== 'script' && type !== 'container') return null;
     const outcome = await recoverJob(call, context);
     return outcome === null ? null : checkReported(outcome, call);

@@ -201,8 +201,10 @@ export class Blobs {
       sha256,
     );
     if (row === undefined) return;
-    this.#db.exec(`DELETE FROM message_files WHERE id = ?`, row['id'] ?? 0);
-    this.#db.exec(`DELETE FROM blobs WHERE sha256 = ?`, sha256);
+    this.#db.atomically(() => {
+      this.#db.exec(`DELETE FROM message_files WHERE id = ?`, row['id'] ?? 0);
+      this.#db.exec(`DELETE FROM blobs WHERE sha256 = ?`, sha256);
+    });
     this.#db.changed();
   }
 

@@ -44,9 +44,11 @@ export type EventRow = readonly [
 /** An event that is not written yet. */
 export interface PendingEvent {
   readonly row: EventRow;
-  /** Part of it is in chunk rows: it has a row of its own. */
-  readonly isApart: boolean;
+  /** Its texts for chunk rows: with some, it has a row of its own. */
+  readonly apart: readonly (readonly [field: string, text: string])[];
 }
+
+export type Statement = readonly [sql: string, ...values: SqlValue[]];
 
 /** A row of `events`: its last event in columns, and the events before it as JSON, without seq and run. */
 export type StoredRow = readonly [...EventRow, earlier: string | null];
@@ -141,13 +143,12 @@ export function inRows(events: readonly PendingEvent[]): StoredRow[] {
   const rows: StoredRow[] = [];
   let earlier: string[] = [];
   let chars = 0;
-  for (const [at, { row, isApart }] of events.entries()) {
+  for (const [at, { row, apart }] of events.entries()) {
     const next = events[at + 1];
     const canBeEarlier =
       next !== undefined &&
       next.row[1] === row[1] &&
-      !isApart &&
-      !next.isApart &&
+      apart.length + next.apart.length === 0 &&
       !IN_COLUMNS.has(row[3]) &&
       !isLong(row) &&
       !isLong(next.row) &&
@@ -172,7 +173,7 @@ function isLong(row: EventRow): boolean {
 }
 
 /** The statements that write rows, in order. Values cost less than a JSON list of rows, which SQLite parses. */
-export function* inserts(rows: readonly StoredRow[]): Generator<readonly [sql: string, ...values: SqlValue[]]> {
+export function* inserts(rows: readonly StoredRow[]): Generator<Statement> {
   let at = 0;
   for (const { count, sql } of INSERTS) {
     for (; rows.length - at >= count; at += count) yield [sql, ...rows.slice(at, at + count).flat()];

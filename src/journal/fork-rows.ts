@@ -316,12 +316,12 @@ export class ForkWriter {
     const own = run === undefined ? row.text : withBlocks(row.text, run.blocks);
     const text = withUntilRun(row, own, (number) => runIdOf(this.#record, Number(number)));
     if (OPENS.has(row.type)) run?.blocks.set(row.seq, seq);
-    const data = this.#db.store(seq, 'data', text);
+    const apart: [field: string, text: string][] = [];
+    const data = this.#db.column('data', text, apart);
     if (row.type === 'action_completed' || row.state?.includes('"names":') === true) this.#referred.set(row.seq, seq);
-    const state = row.state === null ? null : this.#db.store(seq, 'state', withNames(row.state, this.#referred));
-    if (row.raw !== undefined) this.#db.storeApart(seq, RAW_FIELD, row.raw);
-    const isApart = data === null || (state === null) !== (row.state === null) || row.raw !== undefined;
-    this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state], isApart);
+    const state = row.state === null ? null : this.#db.column('state', withNames(row.state, this.#referred), apart);
+    if (row.raw !== undefined) apart.push([RAW_FIELD, row.raw]);
+    this.#db.add([seq, row.run, row.iteration, row.type, row.at, row.actionId, row.actionName, data, state], apart);
     if (row.type === 'memory_changed') this.#summary(seq, text);
     if (run === undefined || !ENDS.has(row.type)) return;
     this.#open.delete(row.run);

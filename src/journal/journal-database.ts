@@ -6,7 +6,8 @@
  *
  * Invariants:
  *  1. Sequence numbers are 1, 2, 3, … without a gap (J4); `add` assigns the next one.
- *  2. Everything added in one synchronous turn becomes durable together, or not at all.
+ *  2. Everything added in one synchronous turn becomes durable together, or not at all. Events that are written together,
+ *     with their chunk rows, are written completely or not at all, also if a statement fails and the host lives on.
  *  3. A row contains at most `limits.rowBytes`; longer JSON is stored in chunk rows (J6).
  *  4. Nothing is written before `create`: looking for a session that does not exist leaves no trace.
  *  5. Events of one turn are written together, before any other statement and before `sync`: in few rows (event-rows.ts).
@@ -16,7 +17,7 @@ import { limits } from '../domain/limits.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../domain/ports/storage.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { eventOf, eventsIn, inRows, inserts, ROW_WITH } from './event-rows.ts';
-import type { EventRow, PendingEvent, StoredEvent } from './event-rows.ts';
+import type { EventRow, PendingEvent, Statement, StoredEvent } from './event-rows.ts';
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
 import type { OptionalTable } from './optional-tables.ts';
@@ -40,6 +41,8 @@ export class JournalDatabase {
   /** Number of syncs that have not ended. */
   #syncs = 0;
   #isAtomic = false;
+  /** To run once the open transaction is written. */
+  #whenWritten: (() => void)[] = [];
   #losses = 0;
   #lostAfter = 0;
   #runsVersion = 0;
@@ -63,7 +66,7 @@ export class JournalDatabase {
     this.#notes ??= null;
     this.#missing = missingTables(version === SCHEMA_VERSION ? tables : tableNames(db));
     this.#bare = false;
-    this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+    this.#lastSeq = this.#highestSeq();
     this.#syncedSeq = this.#lastSeq;
   }
 
@@ -165,9 +168,9 @@ export class JournalDatabase {
     return this.#runsVersion;
   }
 
-  /** Adds the next event and increments `lastSeq`. @param isApart part of it is in chunk rows */
-  add(row: EventRow, isApart: boolean): void {
-    this.#pending.push({ row, isApart });
+  /** Adds the next event and increments `lastSeq`. @param apart its texts for chunk rows */
+  add(row: EventRow, apart: PendingEvent['apart']): void {
+    this.#pending.push({ row, apart });
     this.#lastSeq = row[0];
     this.#dirty = true;
   }
@@ -203,62 +206,78 @@ export class JournalDatabase {
     return db.exec(sql, ...parameters);
   }
 
-  /** Runs `body` atomically: if it throws, neither its events nor its other writes are written. */
+  /**
+   * Runs `body` atomically: if it throws, neither its events nor its other writes are written. Events that were added before
+   * are written with them, or else by themselves.
+   */
   atomically<T>(body: () => T): T {
     if (this.#isAtomic) return body();
-    this.#write();
-    const lastSeq = this.#lastSeq;
-    const missing = new Set(this.#missing);
+    const db = this.#db;
+    const [pending, lastSeq, missing] = [[...this.#pending], this.#lastSeq, new Set(this.#missing)];
     this.#isAtomic = true;
+    let value: T;
     try {
-      return this.#db.transaction(() => {
-        const value = body();
+      value = db.transaction(() => {
+        const made = body();
         this.#write();
-        return value;
+        return made;
       });
     } catch (fault) {
+      this.#isAtomic = false;
+      this.#whenWritten = [];
       this.#runsVersion += 1;
-      this.#pending = [];
+      this.#pending = pending;
       this.#lastSeq = lastSeq;
       this.#missing = missing;
+      try {
+        this.#write();
+      } catch {
+        // Their writer finds it in `losses`.
+      }
       throw fault;
-    } finally {
-      this.#isAtomic = false;
     }
+    this.#isAtomic = false;
+    const effects = this.#whenWritten;
+    this.#whenWritten = [];
+    for (const effect of effects) effect();
+    return value;
+  }
+
+  /** Changes what is in memory together with rows: at once, or when the open transaction is written. If it fails: never. */
+  whenWritten(effect: () => void): void {
+    if (this.#isAtomic) this.#whenWritten.push(effect);
+    else effect();
   }
 
   /** Writes the pending events: a statement for many rows costs little more than one for a single row. */
   #write(): void {
-    if (this.#pending.length === 0) return;
-    const events = this.#pending;
+    const [first] = this.#pending;
+    if (first === undefined) return;
+    const statements = [...statementsFor(this.#pending)];
     this.#pending = [];
+    const write = (): void => this.#execAll(statements);
+    if (this.#isAtomic) return write();
     try {
-      for (const insert of inserts(inRows(events))) {
-        this.#statements += 1;
-        this.#db.exec(...insert);
-      }
+      if (statements.length === 1) write();
+      else this.#db.transaction(write);
     } catch (fault) {
-      // Unwritten events lose their numbers, which the next events reuse (invariant 1), and their chunk rows.
+      // Unwritten events lose their numbers, which the next events reuse (invariant 1).
       this.#losses += 1;
-      this.#lastSeq = Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
+      this.#lastSeq = first.row[0] - 1;
+      this.#lastSeq = this.#highestSeq();
       this.#lostAfter = this.#lastSeq;
-      this.#dropChunks();
       throw fault;
     }
   }
 
-  /** Deletes the chunk rows of events that were not written; those of prompts and of the seeded history are numbered on their own. */
-  #dropChunks(): void {
-    this.#db.exec(`DELETE FROM chunks WHERE seq > ? AND field IN ('data', 'state', '${RAW_FIELD}')`, this.#lastSeq);
+  #highestSeq(): number {
+    return Number(this.#db.exec(`SELECT COALESCE(MAX(seq), 0) AS seq FROM events`)[0]?.['seq'] ?? 0);
   }
 
-  /** Runs `store` for the next event: all of its chunk rows are written, or none. */
-  storeParts<T>(store: () => T): T {
-    try {
-      return store();
-    } catch (fault) {
-      this.#dropChunks();
-      throw fault;
+  #execAll(statements: Iterable<Statement>): void {
+    for (const statement of statements) {
+      this.#statements += 1;
+      this.#db.exec(...statement);
     }
   }
 
@@ -291,52 +310,25 @@ export class JournalDatabase {
     this.#syncedSeq = Math.max(this.#syncedSeq, seq);
   }
 
-  /**
-   * Returns the text for its column, or writes it to chunk rows and returns null. A row that is written at once uses
-   * `storeWith`: otherwise a failed write would leave chunk rows without their row, in the way of the next one.
-   */
-  store(seq: number, field: string, text: string): string | null {
-    if (fitsInRow(text)) return text;
-    this.atomically(() => this.#storeChunks(seq, field, text));
-    return null;
-  }
-
   /** Writes a row and its text, completely or not at all. @param write gets the column; empty if the text is in chunk rows */
   storeWith(seq: number, field: string, text: string, write: (column: string) => void): void {
     if (fitsInRow(text)) return write(text);
     this.atomically(() => {
-      this.#storeChunks(seq, field, text);
+      this.#execAll(chunkInserts(seq, field, text));
       write('');
     });
+  }
+
+  /** The text for a column of an event; null if it is longer: then it is added to the texts for chunk rows. */
+  column(field: string, text: string, apart: [field: string, text: string][]): string | null {
+    if (fitsInRow(text)) return text;
+    apart.push([field, text]);
+    return null;
   }
 
   /** Whether a text fits into its column. */
   fits(text: string): boolean {
     return fitsInRow(text);
-  }
-
-  /** Writes chunk rows for a text that has no column. */
-  storeApart(seq: number, field: string, text: string): void {
-    this.atomically(() => this.#storeChunks(seq, field, text));
-  }
-
-  #storeChunks(seq: number, field: string, text: string): void {
-    const chars = Math.floor(limits.rowBytes / 3);
-    let part = 0;
-    let start = 0;
-    while (start < text.length) {
-      let end = Math.min(text.length, start + chars);
-      if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
-      this.#db.exec(
-        `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`,
-        seq,
-        field,
-        part,
-        text.slice(start, end),
-      );
-      part += 1;
-      start = end;
-    }
   }
 
   /** The text of a column, or of its chunk rows. */
@@ -377,6 +369,23 @@ export class JournalDatabase {
 /** A UTF-16 code unit has at most 3 bytes in UTF-8: short texts need no exact count. */
 function fitsInRow(text: string): boolean {
   return text.length * 3 <= limits.rowBytes;
+}
+
+/** The statements that write events, in order. */
+function* statementsFor(events: readonly PendingEvent[]): Generator<Statement> {
+  for (const { row, apart } of events) for (const [field, text] of apart) yield* chunkInserts(row[0], field, text);
+  yield* inserts(inRows(events));
+}
+
+function* chunkInserts(seq: number, field: string, text: string): Generator<Statement> {
+  const chars = Math.floor(limits.rowBytes / 3);
+  for (let part = 0, start = 0; start < text.length; part += 1) {
+    let end = Math.min(text.length, start + chars);
+    if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end -= 1;
+    const sql = `INSERT INTO chunks (seq, field, part, text) VALUES (?, ?, ?, ?)`;
+    yield [sql, seq, field, part, text.slice(start, end)];
+    start = end;
+  }
 }
 
 function isHighSurrogate(unit: number): boolean {

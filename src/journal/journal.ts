@@ -125,37 +125,37 @@ export class Journal {
   append<T extends JournaledEventType>(entry: JournalEntry<T>): EventOf<T> {
     const record = this.#db.requireRecord();
     const seq = this.#db.lastSeq + 1;
+    const apart: [field: string, text: string][] = [];
     const json = JSON.stringify(entry.data);
-    const { data, state, stateJson } = this.#db.storeParts(() => {
-      const written = this.#stateJson(seq, entry);
-      this.#work += limits.eventSteps + (json.length + (written?.length ?? 0)) * limits.eventCharSteps;
-      return {
-        data: this.#db.store(seq, 'data', json),
-        state: written === null ? null : this.#db.store(seq, 'state', written),
-        stateJson: written,
-      };
-    });
+    const stateJson = this.#stateJson(entry, apart);
+    this.#work += limits.eventSteps + (json.length + (stateJson?.length ?? 0)) * limits.eventCharSteps;
+    const data = this.#db.column('data', json, apart);
+    const state = stateJson === null ? null : this.#db.column('state', stateJson, apart);
     const run = runNumberOf(entry.runId);
     const [id, name] = [entry.actionId ?? null, entry.actionName ?? null];
-    const isApart = data === null || (state === null) !== (stateJson === null) || entry.raw !== undefined;
-    this.#db.add([seq, run, entry.iteration, entry.type, entry.at, id, name, data, state], isApart);
+    this.#db.add([seq, run, entry.iteration, entry.type, entry.at, id, name, data, state], apart);
     return toEvent(record.session_id, seq, entry);
   }
 
   /** The state with what was redacted of the data; if that is long, it is in chunk rows (C9). */
-  #stateJson(seq: number, { state, raw }: Pick<JournalEntry, 'state' | 'raw'>): string | null {
+  #stateJson({ state, raw }: Pick<JournalEntry, 'state' | 'raw'>, apart: [string, string][]): string | null {
     if (raw === undefined) return state === undefined ? null : JSON.stringify(state);
     const whole = JSON.stringify(withRaw(state, raw));
     if (whole.length <= limits.inlineBytes && this.#db.fits(whole)) return whole;
     const text = JSON.stringify(raw);
     this.#work += text.length * limits.eventCharSteps;
-    this.#db.storeApart(seq, RAW_FIELD, text);
+    apart.push([RAW_FIELD, text]);
     return JSON.stringify(withRaw(state, true));
   }
 
   /** Runs `body` atomically: if it throws, none of its writes remains. */
   atomically<T>(body: () => T): T {
     return this.#db.atomically(body);
+  }
+
+  /** Changes what is in memory together with rows: at once, or when the open transaction is written. If it fails: never. */
+  whenWritten(effect: () => void): void {
+    this.#db.whenWritten(effect);
   }
 
   /** Writes inputs of a run that are not part of an event; they follow the last appended event (J9). */

@@ -18,7 +18,7 @@ export interface KeptOutcome {
 export class KeptOutcomes {
   readonly #db: JournalDatabase;
   /** Number of kept outcomes with and without an expiry; null means not counted yet. */
-  #kept: { expiring: number; lasting: number } | null = null;
+  #kept: { readonly expiring: number; readonly lasting: number } | null = null;
 
   constructor(db: JournalDatabase) {
     this.#db = db;
@@ -43,7 +43,9 @@ export class KeptOutcomes {
 
   /** Keeps an outcome, replacing the one under its key. Past the limits, drops expired ones, then the oldest. */
   remember({ key, content, seq, at, expiresAt }: KeptOutcome): void {
-    this.#kept ??= this.#countKept(at);
+    const kept = this.#kept ?? this.#countKept(at);
+    // Counted again if this is not written.
+    this.#kept = null;
     this.#db.exec(
       `INSERT OR REPLACE INTO outcomes (key, content, seq, at, expires_at) VALUES (?, ?, ?, ?, ?)`,
       key,
@@ -54,10 +56,13 @@ export class KeptOutcomes {
     );
     this.#db.changed();
     // A replaced key is counted twice, so the next count only happens earlier.
-    if (expiresAt === null) this.#kept.lasting += 1;
-    else this.#kept.expiring += 1;
-    const { expiring, lasting } = this.#kept;
-    if (expiring > limits.cachedOutcomes || lasting > limits.idempotencyKeys) this.#kept = this.#countKept(at);
+    const [expiring, lasting] = [
+      kept.expiring + (expiresAt === null ? 0 : 1),
+      kept.lasting + (expiresAt === null ? 1 : 0),
+    ];
+    const isPast = expiring > limits.cachedOutcomes || lasting > limits.idempotencyKeys;
+    const counted = isPast ? this.#countKept(at) : { expiring, lasting };
+    this.#db.whenWritten(() => (this.#kept = counted));
   }
 
   /** Drops expired outcomes and, if too many are left, the oldest tenth; counts the rest. */

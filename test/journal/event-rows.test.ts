@@ -34,15 +34,12 @@ test('[J1] the rows of a turn are written in order, with few statements', () => 
 /** An event of this type; `run` 1 by default. */
 function event(type: string, more: { run?: number; data?: string; isApart?: boolean } = {}): PendingEvent {
   const { run = 1, data = '{}', isApart = false } = more;
-  return { row: [0, run, 1, type, 5, null, null, data, null], isApart };
+  return { row: [0, run, 1, type, 5, null, null, data, null], apart: isApart ? [['data', data]] : [] };
 }
 
 /** The types in each row; a run has one row of events at least. */
 function rowsOf(events: readonly PendingEvent[]): string[] {
-  const numbered = events.map(({ row: [, ...rest], isApart }, at): PendingEvent => ({
-    row: [at + 1, ...rest],
-    isApart,
-  }));
+  const numbered = events.map(({ row: [, ...rest], apart }, at): PendingEvent => ({ row: [at + 1, ...rest], apart }));
   const rows = inRows(numbered).map(([seq, run, iteration, type, , , , data, state, earlier]) =>
     eventsIn({ seq, run, iteration, type, at: 5, action_id: null, action_name: null, data, state, earlier }),
   );

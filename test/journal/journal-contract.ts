@@ -99,6 +99,49 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(read.runs.get(run)).toMatchObject({ status: 'failed', lastSeq: 3 });
     }));
 
+  test('[J1] [J6] each statement that fails leaves all of a turn, or nothing; what is in memory follows', () =>
+    withDb((db) => {
+      let left = Infinity;
+      const failing = withStatements(db, (statement) => {
+        if (/^\s*SELECT/i.test(statement)) return;
+        left -= 1;
+        if (left === 0) throw new Error('disk full');
+      });
+      const journal = newJournal(failing, RECORD);
+      const long = 'x'.repeat(limits.rowBytes);
+      const written = (): number[] => new Journal(db).range({ after: 0, limit: 99 }).map(({ event }) => event.seq ?? 0);
+      // Its tables exist.
+      journal.variables.set('x', 1);
+      for (let nth = 1; nth < 20; nth += 1) {
+        const before = written().length;
+        let isKnown = false;
+        left = nth;
+        const turn = (): void => {
+          journal.append(entry({ first: nth }));
+          journal.atomically(() => {
+            journal.append(entry({ long }, { state: { long } }));
+            journal.outcomes.remember({ key: `k${nth}`, content: 'c', seq: journal.lastSeq, at: 1, expiresAt: null });
+            journal.whenWritten(() => (isKnown = true));
+            journal.append(entry({ n: 1 }));
+          });
+        };
+        let hasFailed = false;
+        try {
+          turn();
+        } catch {
+          hasFailed = true;
+        }
+        // The event before is written by itself.
+        expect(written()).toHaveLength(before + (hasFailed ? 1 : 3));
+        expect(written()).toEqual(written().map((_, at) => at + 1));
+        expect(journal.lastSeq).toBe(written().length);
+        expect(new Journal(db).outcomes.get(`k${nth}`) !== null).toBe(!hasFailed);
+        expect(isKnown).toBe(!hasFailed);
+        const parts = `SELECT COUNT(*) AS n FROM chunks WHERE seq > ${journal.lastSeq}`;
+        expect(db.exec(parts)[0]?.['n']).toBe(0);
+      }
+    }));
+
   test('[J1] few statements write the events of one turn, with the same result as one statement for each event', () =>
     withDb(async (db) => {
       const statements: string[] = [];

@@ -138,7 +138,7 @@ export class ActionRunner {
   /** Asks a person about an action: before its first attempt, or after one that has ended with a question (J8). */
   ask(command: Extract<SchedulerCommand, { type: 'ask_approval' }>): ReturnType<Approvals['ask']> {
     // Equal actions do not wait for the person: the lookup is repeated after the answer.
-    if (command.attempt > 0) this.lookups.release(command.key, null);
+    if (command.attempt > 0) this.lookups.release(command.key);
     return this.approvals.ask(command);
   }
 
@@ -148,7 +148,7 @@ export class ActionRunner {
 
   /** Writes the terminal event (S10) and keeps the result for references and for the model. */
   settled(command: Extract<SchedulerCommand, { type: 'settle' }>): void {
-    const { context, results, actions, state } = this.#scope;
+    const { context, log, results, actions, state } = this.#scope;
     const { key, status } = command;
     const now = context.clock.now();
     this.attempts.forget(key);
@@ -156,10 +156,16 @@ export class ActionRunner {
     // A cancelled action, or one whose request has expired, can no longer be approved (J8).
     this.approvals.close(key);
     this.approvals.questions.close(key);
-    this.clients.close(key, command);
-    const seq = this.settlements.append(command, now);
+    const write = (): number => {
+      this.clients.close(key, command);
+      const seq = this.settlements.append(command, now);
+      if (status === 'completed') this.lookups.keep(key, { seq, output: results.stagedOutput(key) });
+      return seq;
+    };
+    // Without the kept outcome, an equal action would run again (P6).
+    const seq = this.lookups.has(key) ? log.atomically(write) : write();
     this.names.forget(key);
-    this.lookups.release(key, status === 'completed' ? { seq, output: results.stagedOutput(key) } : null);
+    this.lookups.release(key);
     const { id, name } = this.settlements.label(key);
     const silent = isFireAndForget(state(), key);
     const action = status === 'completed' ? actions.declaration(key) : null;

@@ -27,6 +27,7 @@ import { headerOf } from '../../telemetry/run-trace.ts';
 import { feedIssue } from '../feeds/feed-sources.ts';
 import { feedStore } from '../feeds/feed-store.ts';
 import { callModel } from '../generation/call-model.ts';
+import type { RunContext } from '../run/run-context.ts';
 import type { RunInput } from '../run/run-input.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { RunLog } from '../run/run-log.ts';
@@ -136,9 +137,9 @@ export class Attempts {
       const found = await known?.();
       if (found != null && (found.ok || found.error.code !== 'lost' || !mayRepeat)) return found;
     } catch (fault) {
-      if (!mayRepeat) return unknownOutcome(action, messageOf(fault));
+      if (!mayRepeat) return unknownOutcome(action, messageOf(fault), context);
     }
-    return mayRepeat ? await execute() : unknownOutcome(action, null);
+    return mayRepeat ? await execute() : unknownOutcome(action, null, context);
   }
 
   /** Runs an attempt once this turn is durable. */
@@ -224,6 +225,7 @@ export class Attempts {
       codeTools: context.codeTools ?? null,
       mcp: context.mcp ?? null,
       workspace: this.#workspaceOf(key, attempt, signal),
+      isSameHost: context.isSameHost === true,
       skills: loadableSkills(resolved, key, this.#scope),
       tools: describableTools(resolved),
       memory,
@@ -263,13 +265,14 @@ export class Attempts {
 
   /** Null for the code of an agent that has opted out (C7). */
   #workspaceOf(key: ActionKey, attempt: number, signal: AbortSignal): ActionWorkspace | null {
-    const { context, actions } = this.#scope;
+    const { context, log, actions } = this.#scope;
     const { type } = actions.declaration(key);
     if (context.workspace == null || (isCapability(type) && context.resolved.agent.workspace === false)) return null;
     return context.workspace.ofAttempt({
       key: `${context.runNumber}/${key}/${attempt}`,
       run: context.runNumber,
       signal,
+      atomically: (body) => log.atomically(body),
       append: (data) => actions.append('file_changed', key, data),
       warn: (code, message) => actions.append('warning', key, { code, message }),
     });
@@ -376,8 +379,13 @@ function loadableSkills({ skills }: ResolvedAgent, key: ActionKey, { actions }: 
   return { known: skills, loaded: (name, files) => void actions.append('skill_loaded', key, { name, files }) };
 }
 
-function unknownOutcome(action: ActionDeclaration, why: string | null): ActionOutcome {
+function unknownOutcome(
+  action: ActionDeclaration,
+  why: string | null,
+  { isSameHost }: Pick<RunContext, 'isSameHost'>,
+): ActionOutcome {
   const because = why === null ? '' : ` (${why})`;
-  const message = `Action "${action.id}" was running when its host was restarted, and its outcome is unknown${because}. It may have taken effect: check before repeating it`;
+  const when = isSameHost === true ? 'its run was interrupted' : 'its host was restarted';
+  const message = `Action "${action.id}" was running when ${when}, and its outcome is unknown${because}. It may have taken effect: check before repeating it`;
   return { ok: false, error: { code: 'outcome_unknown', message, retryable: false } };
 }

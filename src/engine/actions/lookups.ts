@@ -117,15 +117,19 @@ export class Lookups {
     return this.#reused.has(key);
   }
 
-  /** @param completed the action's output and its position in the journal; null if it did not complete */
-  release(key: ActionKey, completed: { readonly seq: number; readonly output: Json } | null): void {
+  /** The action has completed: keeps its output for later ones. @param completed the output and its position in the journal */
+  keep(key: ActionKey, completed: { readonly seq: number; readonly output: Json }): void {
+    if (this.#lookedUp.has(key)) this.#scope.context.outcomeCache.keep(this.#owner(key), completed);
+  }
+
+  release(key: ActionKey): void {
     this.#unanswered.delete(key);
     this.#reused.delete(key);
-    if (this.#lookedUp.delete(key)) this.#scope.context.outcomeCache.release(this.#owner(key), completed);
+    if (this.#lookedUp.delete(key)) this.#scope.context.outcomeCache.release(this.#owner(key));
   }
 
   releaseAll(): void {
-    for (const key of this.#lookedUp) this.release(key, null);
+    for (const key of this.#lookedUp) this.release(key);
   }
 
   #owner(key: ActionKey): string {

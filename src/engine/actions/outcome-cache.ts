@@ -105,25 +105,18 @@ export class OutcomeCache {
     this.#consider(asked);
   }
 
-  /**
-   * The owner has settled, or is gone.
-   *
-   * @param completed its result and the position in the journal; null if there is none
-   */
-  release(owner: string, completed: { readonly seq: number; readonly output: Json } | null): void {
+  /** The owner has completed. In the transaction with its event; `release` follows. */
+  keep(owner: string, completed: { readonly seq: number; readonly output: Json }): void {
+    const asked = this.#lookups.get(owner);
+    if (asked !== undefined) this.#remember(asked, completed);
+  }
+
+  /** The owner has settled, or is gone. */
+  release(owner: string): void {
     this.#hashing.delete(owner);
     const asked = this.#lookups.get(owner);
     if (asked === undefined) return;
     this.#lookups.delete(owner);
-    try {
-      if (completed !== null) this.#remember(asked, completed);
-    } finally {
-      // Also if the result cannot be written: otherwise equal actions would wait for it.
-      this.#unclaim(asked);
-    }
-  }
-
-  #unclaim(asked: Lookup): void {
     for (const claim of asked.claims) if (this.#holders.get(claim) === asked) this.#holders.delete(claim);
     for (const other of this.#lookups.values()) {
       if (other.state === 'waiting' && other.claims.some((claim) => asked.claims.includes(claim)))

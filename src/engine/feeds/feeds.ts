@@ -212,8 +212,8 @@ export class Feeds {
     if (before === null || !this.#isNewest(feed.id, version)) return;
     // Of a pending fetch, only a newer version counts.
     this.#detach(feed.id);
-    this.#expired.delete(feed.id);
     this.#keep(feed.id, { ...before, value: cutValue(value, charsOf(feed)), at: this.#clock.now(), error: null });
+    this.#expired.delete(feed.id);
   }
 
   #isNewest(id: string, version: number | undefined): boolean {
@@ -285,8 +285,8 @@ export class Feeds {
     const before = this.#stateOf(feed);
     if (before === null) return;
     const cut = cutValue(value, charsOf(feed));
-    this.#expired.delete(feed.id);
     this.#keep(feed.id, { ...before, value: cut, at: this.#clock.now(), error: null });
+    this.#expired.delete(feed.id);
     if (before.at === null || before.error !== null || JSON.stringify(before.value) !== JSON.stringify(cut)) {
       this.#changed({ id: feed.id, value: cut });
     }
@@ -323,8 +323,9 @@ export class Feeds {
   }
 
   #keep(id: string, known: Known): void {
-    this.#all().set(id, known);
+    // First: what cannot be written is not changed.
     this.#journal.setFeed(id, known);
+    this.#all().set(id, known);
   }
 
   /** Whether `work` finished within `ms`. */

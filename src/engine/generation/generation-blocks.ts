@@ -15,15 +15,18 @@ type TextEvent = Extract<
   { type: `${'thought' | 'text' | 'response'}${'' | '_started' | '_completed'}` }
 >;
 
+/** The blocks that a generation opens, writes and closes. */
+export type Blocks = Pick<Segments, 'beginGeneration' | 'open' | 'write' | 'refer' | 'close'>;
+
 export class GenerationBlocks {
-  readonly #segments: Segments;
+  readonly #segments: Blocks;
   #saw = { action: false, response: false, text: false };
   #isReasoning = false;
   #endedInReasoning = false;
   #response = newResponse(null);
   #offersAnswer = false;
 
-  constructor(segments: Segments) {
+  constructor(segments: Blocks) {
     this.#segments = segments;
   }
 

@@ -18,7 +18,7 @@ import type { ProtocolParser } from '../../protocol/parser/parser.ts';
 import { effectsOf } from '../actions/action-policy.ts';
 import { knownTargets } from '../actions/known-targets.ts';
 import type { StreamPiece } from '../run/run-input.ts';
-import type { RunContext } from '../run/run-context.ts';
+import type { RunContext, RunSource } from '../run/run-context.ts';
 
 /** The events at the end of a generation, and the whole generation. */
 export interface ReadEnd {
@@ -35,7 +35,10 @@ export class GenerationReader {
   #chars = 0;
 
   /** @param autoId number of the next automatic action id, counted over the run */
-  constructor({ resolved, source }: Pick<RunContext, 'resolved' | 'source'>, autoId: number) {
+  constructor(
+    { resolved, source }: Pick<RunContext, 'resolved'> & { readonly source: Pick<RunSource, 'type'> },
+    autoId: number,
+  ) {
     const { json, actInReasoning } = resolved.agent.protocol;
     // Both readers share the numbering of the generation's actions.
     const shared = {

@@ -59,6 +59,8 @@ interface Block {
   readonly final: Finality;
   /** The text of the block, for the model. */
   content: string;
+  /** How much of the text for readers they have: the rest is in a turn that is not durable. */
+  sent: number;
   /** Redacts the text for readers (C9); null: they get `content`. `shown`: what it has returned. */
   readonly redacted: RedactedStream | null;
   shown: string;
@@ -131,6 +133,7 @@ export class Segments {
     this.#render = options.render;
     this.#shownValues = new ShownValues(this.#outgoingText, options.render);
     this.#streamThoughts = options.streamThoughts;
+    log.whenPublished(() => this.published());
   }
 
   /** A new generation begins. */
@@ -151,6 +154,7 @@ export class Segments {
       iteration: this.#log.iteration,
       final,
       content: '',
+      sent: 0,
       redacted: this.#outgoingText?.stream() ?? null,
       shown: '',
       parts: null,
@@ -282,23 +286,22 @@ export class Segments {
       .join('\n\n');
   }
 
-  /** Patches with the whole text of the open blocks, for a reader who connects late (J4). */
+  /** Patches with the text of the open blocks that readers have, for one who connects late (J4). */
   catchUp(): TextPatch[] {
-    return this.#patches(this.#unended());
+    return this.#sent(this.#unended()).map(({ type, segment, content }) =>
+      this.#log.liveEvent(type, { segment, offset: 0, delta: content }),
+    );
   }
 
-  /** The texts of these blocks, and of those that ended in a turn that could not be written: readers have their text. */
+  /** The same texts, with those of blocks that ended in a turn that could not be written. */
   unwritten(): UnwrittenText[] {
-    return this.#shown([...this.#ending, ...this.#unended()]).map((block) => ({
-      segment: block.segment,
-      content: shownOf(block),
-      written: block.parts === null ? null : writtenText(block.parts),
-    }));
+    return this.#sent([...this.#ending, ...this.#unended()]);
   }
 
-  /** Everything so far is durable. */
-  written(): void {
+  /** Everything so far is durable, and readers have it. */
+  published(): void {
     if (this.#ending.length > 0) this.#ending = [];
+    for (const block of this.#unended()) block.sent = shownOf(block).length;
   }
 
   #unended(): Block[] {
@@ -306,15 +309,15 @@ export class Segments {
     return [...new Set([...this.#held, ...open])];
   }
 
-  #patches(blocks: readonly Block[]): TextPatch[] {
-    return this.#shown(blocks).map((block) =>
-      this.#log.liveEvent(block.type, { segment: block.segment, offset: 0, delta: shownOf(block) }),
-    );
-  }
-
-  /** The blocks of which readers have text. */
-  #shown(blocks: readonly Block[]): readonly Block[] {
-    return blocks.filter((block) => shownOf(block) !== '' && (block.type !== 'thought' || this.#streamThoughts));
+  /** What readers have of these blocks: not what a turn adds that fails, such as the value of an action whose end is lost. */
+  #sent(blocks: readonly Block[]): (UnwrittenText & Pick<Block, 'type'>)[] {
+    const shown = blocks.filter(({ type, sent }) => sent > 0 && (type !== 'thought' || this.#streamThoughts));
+    return shown.map((block) => ({
+      type: block.type,
+      segment: block.segment,
+      content: shownOf(block).slice(0, block.sent),
+      written: block.parts === null ? null : writtenText(block.parts),
+    }));
   }
 
   /** @param pendingToo a value that is not there yet is written as pending */

@@ -148,4 +148,6 @@ export interface RunContext {
   readonly resumed: () => void;
   /** Called when nothing of a run is running that waits for people and clients: its host is not needed until then. */
   readonly rested: () => void;
+  /** The run has begun on this host, and has lost its owner only: the host did not end. Default: false. */
+  readonly isSameHost?: boolean;
 }

@@ -73,6 +73,7 @@ export class RunLog {
   #losses = 0;
   #effects: (() => void)[] = [];
   #repeatable: ((durable: Promise<void>) => void)[] = [];
+  #onPublished: () => void = () => undefined;
   /** Codes of warnings that a run has once. */
   readonly #warned = new Set<string>();
 
@@ -279,8 +280,18 @@ export class RunLog {
     if (!isLive || !this.#journal.isSynced) return this.#commit();
     const outgoing = this.#outgoing;
     this.#outgoing = [];
-    if (outgoing.length > 0) this.#publish(outgoing);
+    this.#publishAll(outgoing);
     return null;
+  }
+
+  /** @param listener called when everything so far is durable, and readers have it */
+  whenPublished(listener: () => void): void {
+    this.#onPublished = listener;
+  }
+
+  #publishAll(events: readonly SessionEvent[]): void {
+    if (events.length > 0) this.#publish(events);
+    this.#onPublished();
   }
 
   async #commit(): Promise<void> {
@@ -296,7 +307,7 @@ export class RunLog {
     else effects.unshift(...repeatable.map((effect) => () => effect(synced)));
     await synced;
     for (const effect of effects) effect();
-    if (outgoing.length > 0) this.#publish(outgoing);
+    this.#publishAll(outgoing);
   }
 
   #requireWritten(events: readonly SessionEvent[]): void {

@@ -186,7 +186,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         generations.blocks.end();
         log.releasePrompt();
         const end = { broke: brokeOff(input.finish), interrupted: input.error?.code === INTERRUPTED };
-        for (const event of input.events) {
+        // What the reader still had when the run was cancelled is not shown either (J5).
+        for (const event of isOver() ? [] : input.events) {
           // `generation_cut` reports the block of a cut generation.
           if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
           read(event, end);
@@ -203,10 +204,13 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       }
       case 'client_answered': {
         const { key, more } = input;
-        const outcome = actions.clients.answered(input);
-        if (outcome === null) return;
-        const ended = actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random);
-        return decide(ended, more);
+        // An accepted result, and the end of its action (C3).
+        return log.atomically(() => {
+          const outcome = actions.clients.answered(input);
+          if (outcome === null) return;
+          const ended = actions.attempts.ended({ type: 'attempt_ended', key, attempt: 1, outcome }, at, random);
+          decide(ended, more);
+        });
       }
       case 'policy_judged': {
         const judged = actions.policies.judged(input);
@@ -232,7 +236,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         log.append('context_feed_updated', input.data);
         return;
       case 'message_received':
-        return generations.receive(input);
+        return log.atomically(() => generations.receive(input));
       // It ends a turn, which writes what is due.
       case 'save':
     }
@@ -313,10 +317,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         log.append('budget_exceeded', { budget: command.budget, limit: command.limit, used: command.used });
         return;
       case 'end_run': {
-        segments.finishPending();
         progress.end = command;
-        if (!log.wasRecorded(generations.announceEnd(command, actions.waitsFor()))) end(command);
-        return;
+        return log.atomically(() => {
+          segments.finishPending();
+          if (!log.wasRecorded(generations.announceEnd(command, actions.waitsFor()))) end(command);
+        });
       }
       case 'drained':
         if (!log.replaying) context.journal.runs.close(context.runNumber);
@@ -340,9 +345,11 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         handle(inputOf(recorded, record, generations), randomOf(recorded));
     }
     record.finish();
+    segments.published();
     clock.at = null;
     const { status } = context.journal.runs.require(context.runNumber);
-    if (progress.end !== null && state.phase !== 'live' && status !== progress.end.status) end(progress.end);
+    const ended = progress.end;
+    if (ended !== null && state.phase !== 'live' && status !== ended.status) log.atomically(() => end(ended));
     if (progress.drained) return context.journal.runs.close(context.runNumber);
     actions.resume();
     // The crash interrupted nothing of it (J8).
@@ -352,7 +359,8 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       return;
     }
     const recoveries = record.recoveries + 1;
-    const message = `The host was restarted during this run; the run continues (recovery ${recoveries} of ${limits.recoveries})`;
+    const why = context.isSameHost === true ? 'The run was interrupted' : 'The host was restarted during this run';
+    const message = `${why}; the run continues (recovery ${recoveries} of ${limits.recoveries})`;
     log.append('warning', { code: 'run_recovered', message });
     if (state.generation?.streaming === true) generations.resume();
     // The record ends within answers that came together.
@@ -370,7 +378,6 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   const live = async (): Promise<void> => {
     if (replay === null) begin(context.policy);
     await log.commit();
-    segments.written();
     notifyResumed();
     reportIdle();
     if (isAtRest(state)) context.rested();
@@ -394,7 +401,6 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         charge();
         const written = log.commit();
         if (written !== null) await written;
-        segments.written();
         const waited = turn();
         if (waited !== null) await waited;
       }
@@ -404,7 +410,6 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       charge();
       const written = log.commit();
       if (written !== null) await written;
-      segments.written();
       reportIdle();
       if (isAtRest(state)) context.rested();
     }

@@ -66,6 +66,14 @@ export function sourceOf(
   return { type: 'text', chunks: chunks ?? restOf(whole), text: whole };
 }
 
+/** The type of a run's source, and its posted text; the conversation before is not read. */
+export function textOf({ input }: RunRecord): { readonly type: RunSource['type']; readonly text: string } {
+  const { type, content, text } = input;
+  const posted = rerunOf(input)?.text ?? text;
+  if (type === 'workflow') return { type, text: '' };
+  return { type: readContent(content) === null ? 'text' : 'model', text: typeof posted === 'string' ? posted : '' };
+}
+
 /**
  * The agent of a run, with the session's variables resolved; null if it is no longer in the catalogue.
  *

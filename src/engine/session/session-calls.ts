@@ -104,12 +104,20 @@ export class SessionCalls {
     });
   }
 
+  /** Whether a run could not write what it was given, and is recovered: its calls are open again then. */
+  #hasLostOwner(run: number): boolean {
+    return this.#runs.get(run) === null && this.#scope.journal.runs.open().some((open) => open.run === run);
+  }
+
   /** What the journal says about the call, once that is durable: the run may have ended because it could not write. */
   async #settled(id: string, place: CallPlace, digest: string): Promise<SettledCall> {
     await this.#scope.journal.sync();
     const found = this.#scope.journal.history.clientCall(place.run, place.iteration, id);
     if (found === null) throw unknownCall(id);
     const { called, settled } = found;
+    if (settled === null && this.#hasLostOwner(place.run)) {
+      throw new EngineError('storage_unavailable', `The result of call ${id} could not be written; post it again`);
+    }
     if (settled === null) throw callSettled(id, called.run_id, 'cancelled', 'its action has ended');
     const { status, sha256: accepted } = settled.data;
     if ((status === 'completed' || status === 'failed') && accepted === digest) {

@@ -165,7 +165,11 @@ export class SessionFiles implements BlobStore {
         if (left > 0) this.#held.set(sha256, left);
         else this.#held.delete(sha256);
       }
-      this.#dropRows(hashes);
+      try {
+        this.#dropRows(hashes);
+      } catch {
+        // What needed them has succeeded or failed by itself; `collect` drops them later.
+      }
     };
   }
 

@@ -166,9 +166,11 @@ export class ForkTarget {
     const { blobs } = this.#journal;
     const about = { name, mediaType };
     if (this.#objects === null || bytes.length < limits.objectFileLeastBytes) {
-      if (holder === 'message') return blobs.put(sha256, bytes, about);
-      blobs.stage(sha256, bytes, 0);
-      return blobs.refer(sha256, holder);
+      return this.#journal.atomically(() => {
+        if (holder === 'message') return blobs.put(sha256, bytes, about);
+        blobs.stage(sha256, bytes, 0);
+        blobs.refer(sha256, holder);
+      });
     }
     // The row first: what is deleted with the session is found by it.
     blobs.announce(sha256, bytes.length, about, 0);

@@ -62,9 +62,13 @@ export class SessionMemory implements Pick<RunContext, 'learned' | 'outcomeCache
   restoreVariables(last: number): void {
     const { runs, variables } = this.#journal;
     variables.restore(last);
-    this.#variables?.detach();
-    this.#variables = null;
-    for (const [run, own] of this.#ofRuns) if (runs.isAncestor(run, last)) own.store = this.variables;
+    const again = new SessionVariables(this.#journal);
+    const ofBranch = [...this.#ofRuns].flatMap(([run, own]) => (runs.isAncestor(run, last) ? [own] : []));
+    this.#journal.whenWritten(() => {
+      this.#variables?.detach();
+      this.#variables = again;
+      for (const own of ofBranch) own.store = again;
+    });
   }
 
   get learned(): LearnedDurations {

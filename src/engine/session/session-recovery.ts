@@ -109,6 +109,8 @@ export class SessionRecovery {
       if (record.status === 'queued') this.#runs.add({ run: record.run, source, isRecovered: true }, false);
       else await this.#recoverRun(record, source);
     }
+    // What waits may have lost the message that took its place: the cancel was not written (J8).
+    this.#runs.supersede();
     this.#isOver = true;
     this.#runs.next();
   }
@@ -122,7 +124,11 @@ export class SessionRecovery {
       if (replay.recoveries >= limits.recoveries) {
         const message = `The run failed because the host was restarted ${replay.recoveries} times during it`;
         await this.#fail(record, { code: 'recovery_exhausted', message });
-      } else this.#runs.start(record.run, source(), replay.empty ? null : replay);
+      } else if (replay.empty) {
+        // Its first event was not written, and others may have been since.
+        this.#scope.journal.runs.start(record.run, this.#scope.clock.now());
+        this.#runs.start(record.run, source());
+      } else this.#runs.start(record.run, source(), replay);
     } catch (fault) {
       this.#scope.log('internal_error', { fault });
       await this.#fail(record, {

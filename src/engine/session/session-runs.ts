@@ -22,6 +22,7 @@ import { boundChildren } from '../policy/policy-lists.ts';
 import type { UnwrittenText } from '../generation/segments.ts';
 import { endAbandonedRun } from '../replay/abandoned-run.ts';
 import type { Replay } from '../replay/replay.ts';
+import { savedTexts } from '../replay/saved-texts.ts';
 import { InputQueue } from '../run/input-queue.ts';
 import { outgoingEntry } from '../run/outgoing-events.ts';
 import { startRun } from '../run/run.ts';
@@ -29,7 +30,7 @@ import type { RunSource } from '../run/run-context.ts';
 import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
-import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf, traceOfRun } from './run-setup.ts';
+import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf, textOf, traceOfRun } from './run-setup.ts';
 import { redactedChildren } from './patterns-of-children.ts';
 import { redactionOfEnd, redactionOfRun } from './outgoing-text.ts';
 import type { SessionMemory } from './session-memory.ts';
@@ -62,6 +63,8 @@ export class SessionRuns {
   #starting: { readonly run: number; readonly done: Promise<void> } | null = null;
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
+  /** Runs that have begun on this host, and are not over: recovered, they have lost their owner, and not their host. */
+  readonly #begunHere = new Set<number>();
   readonly #steering: SteeredMessages;
   readonly #summaries: SessionSummaries;
 
@@ -179,12 +182,11 @@ export class SessionRuns {
     const waiting = this.#queue.splice(0);
     this.#queue.push(...waiting.filter(({ run }) => !isMeant(run)));
     const queued = waiting.flatMap(({ run }) => (isMeant(run) ? [run] : []));
-    const batch = this.#owning(() =>
-      queued.map((run) => {
-        this.#journal.runs.start(run, this.#scope.clock.now());
-        return this.#close(run, 'agent_cancelled', { reason });
-      }),
-    );
+    const close = (run: number): SessionEvent => {
+      this.#journal.runs.start(run, this.#scope.clock.now());
+      return this.#close(run, 'agent_cancelled', { reason });
+    };
+    const batch = this.#owning(() => this.#journal.atomically(() => queued.map(close)));
     await this.publish(queued, batch);
     await Promise.all(active.map(async ([run]) => await this.ended(run)));
     return active.at(-1)?.[0] ?? null;
@@ -213,6 +215,8 @@ export class SessionRuns {
       // Its actions, and what it asked of people and clients, end first (S10).
       return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
     }
+    const isSameHost = this.#begunHere.has(run);
+    this.#begunHere.add(run);
     const inputQueue = new InputQueue();
     const begins = replay === null;
     // It continues another branch than the run before it (C4).
@@ -267,6 +271,7 @@ export class SessionRuns {
         trace: traceOfRun(this.#scope, stored),
         resumed: () => this.resume(run),
         rested: () => this.#rest(run),
+        isSameHost,
       },
       inputQueue,
       replay,
@@ -294,7 +299,9 @@ export class SessionRuns {
    * ended runs that wait for them are cancelled (J8, C3).
    */
   supersede(): void {
-    for (const active of this.#active.values()) {
+    const { count } = this.#journal.runs;
+    for (const [run, active] of this.#active) {
+      if (run === count) continue;
       if (active.end === 'waiting') active.put({ type: 'cancel_requested', reason: SUPERSEDED });
       else if (active.end !== null && active.live.wakeAt() !== null)
         active.put({ type: 'cancel_requested', reason: SUPERSEDED, only: 'waiting' });
@@ -355,17 +362,30 @@ export class SessionRuns {
   /**
    * Ends a run that cannot continue: first its blocks and actions, then the run itself (S10).
    *
-   * @param texts the texts of its open blocks, if they are known
+   * @param texts the texts of its open blocks; default: those that were saved
    */
-  async fail(record: RunRecord, error: RunError, texts: readonly UnwrittenText[] = []): Promise<void> {
+  async fail(record: RunRecord, error: RunError, texts = this.#savedTexts(record)): Promise<void> {
     const at = this.#scope.clock.now();
     const outgoingText = redactionOfEnd(this.#scope, record);
-    const end = this.#journal.atomically(() =>
-      endAbandonedRun(this.#journal, record, { at, error, texts, outgoingText }),
-    );
-    this.#steering.passOn(record.run, null);
+    const end = this.#journal.atomically(() => {
+      const ended = endAbandonedRun(this.#journal, record, { at, error, texts, outgoingText });
+      this.#steering.passOn(record.run, null);
+      return ended;
+    });
     await this.publish([record.run], end);
     this.#steering.settle(record.run);
+  }
+
+  /** None if the record or the definition of the run cannot be read. */
+  #savedTexts(record: RunRecord): readonly UnwrittenText[] {
+    try {
+      const resolved = agentOfRun(this.#scope, record);
+      if (resolved === null) return [];
+      const outgoingText = redactionOfEnd(this.#scope, record);
+      return savedTexts(this.#journal, record, { resolved, ...textOf(record), outgoingText });
+    } catch {
+      return [];
+    }
   }
 
   /** A run that was active each time its host froze: ends it; the next runs continue. */
@@ -423,18 +443,19 @@ export class SessionRuns {
   async #follow(run: number, active: ActiveRun): Promise<void> {
     try {
       await active.live.drained;
+      this.#begunHere.delete(run);
+      // If it was recovered, an earlier end of it told nobody.
+      this.#steering.settle(run);
     } catch (fault) {
       this.#scope.log('internal_error', { fault });
       this.#active.delete(run);
       try {
         const error = { code: 'internal' as const, message: messageOf(fault) };
         await this.fail(this.#journal.runs.require(run), error, active.live.unwritten());
+        this.#begunHere.delete(run);
       } catch (again) {
-        this.#ends.get(run)?.reject(again);
         this.#scope.log('internal_error', { fault: again });
-        // The end cannot be written: readers' streams close without it, and find it in the journal later.
-        this.#orphaned();
-        this.#readers.close();
+        await this.#tellEnd(run, again);
       }
     }
     this.#active.delete(run);
@@ -447,6 +468,20 @@ export class SessionRuns {
     } catch (fault) {
       // The start cannot be written: the run has no owner until it is recovered.
       this.#scope.log('internal_error', { fault });
+    }
+  }
+
+  /** Tells the end of a run if it was written before the failures. */
+  async #tellEnd(run: number, fault: unknown): Promise<void> {
+    try {
+      if (this.#journal.runs.open().some((open) => open.run === run)) throw fault;
+      await this.publish([run], []);
+      this.#steering.settle(run);
+    } catch {
+      this.#ends.get(run)?.reject(fault);
+      // The end cannot be written: readers' streams close without it, and find it in the journal later.
+      this.#orphaned();
+      this.#readers.close();
     }
   }
 

@@ -124,12 +124,12 @@ export class SessionSteering {
         type: 'message_received',
         content,
         store: (seq, number, iteration) => {
-          this.#journal.atomically(() => {
-            store();
-            steered.add({ run, number, seq, iteration, idempotencyKey, input });
+          store();
+          steered.add({ run, number, seq, iteration, idempotencyKey, input });
+          this.#journal.whenWritten(() => {
+            isStored = true;
+            this.#runs.steering.wait({ run, number, iteration }, taken.resolve);
           });
-          isStored = true;
-          this.#runs.steering.wait({ run, number, iteration }, taken.resolve);
         },
         onReceived: () => resolve(true),
         onLate: () => resolve(false),

@@ -59,16 +59,20 @@ export class SessionVariables implements VariableStore {
     if (growth > 0 && this.#allBytes + growth > limits.variablesBytes) throw tooMuch(key, this.#allBytes + growth);
     // First: what cannot be written is not changed.
     if (!this.#isDetached) this.#journal.variables.set(key, value);
-    this.#known.set(key, { value, bytes });
-    this.#allBytes += growth;
+    this.#journal.whenWritten(() => {
+      this.#known.set(key, { value, bytes });
+      this.#allBytes += growth;
+    });
   }
 
   delete(key: string): boolean {
     const known = this.#known.get(key);
     if (known === undefined) return false;
     if (!this.#isDetached) this.#journal.variables.delete(key);
-    this.#known.delete(key);
-    this.#allBytes -= known.bytes;
+    this.#journal.whenWritten(() => {
+      this.#known.delete(key);
+      this.#allBytes -= known.bytes;
+    });
     return true;
   }
 

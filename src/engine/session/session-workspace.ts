@@ -6,7 +6,8 @@
  *
  * Invariants:
  *  1. The files of one commit, and of one call of `write`, change together or not at all, after their bytes are stored.
- *  2. An attempt commits once: its files, the mark of its commit and the event are one transaction.
+ *  2. An attempt commits once: its files, the mark of its commit and the event are one transaction. So are the files that an
+ *     action writes, and their event.
  *  3. No path is a file and a folder: the last writer replaces what is in the way.
  *  4. The workspace never grows beyond its limits. A change that would exceed them is refused as a whole.
  *  5. Bytes that an action reads, or that a commit is about to have, are kept until then.
@@ -35,6 +36,8 @@ export interface CommittingAttempt {
   readonly run: number;
   /** Aborted: the attempt no longer counts, and nothing of it is committed. */
   readonly signal: AbortSignal;
+  /** Runs `body` atomically, with the events that it appends. */
+  readonly atomically: <T>(body: () => T) => T;
   readonly append: (data: EventData['file_changed']) => void;
   readonly warn: (code: 'workspace_conflict' | 'workspace_skipped', message: string) => void;
 }
@@ -79,6 +82,7 @@ export class SessionWorkspace implements WorkspaceStore {
   async write(
     files: readonly { readonly path: string; readonly bytes: Uint8Array; readonly executable?: boolean }[],
     check: () => void = () => undefined,
+    attempt: Pick<CommittingAttempt, 'atomically' | 'append'> | null = null,
   ): Promise<readonly WorkspaceFile[]> {
     for (const { path, bytes } of files) {
       const issue = pathIssue(path);
@@ -101,10 +105,13 @@ export class SessionWorkspace implements WorkspaceStore {
       for (const { sha256, bytes } of hashed) await this.#store(sha256, bytes);
       this.#requireOpen();
       check();
-      written = this.#journal.atomically(() => {
+      const write = (): readonly WorkspaceFile[] => {
         this.#apply(changes);
-        return changes.flatMap(({ path }) => this.file(path) ?? []);
-      });
+        const now = changes.flatMap(({ path }) => this.file(path) ?? []);
+        if (now.length > 0) attempt?.append(changedFiles({ written: now, deleted: [] }));
+        return now;
+      };
+      written = attempt === null ? this.#journal.atomically(write) : attempt.atomically(write);
     } finally {
       release();
     }
@@ -136,7 +143,7 @@ export class SessionWorkspace implements WorkspaceStore {
     return {
       use: (body) => this.#use(body),
       commit: (changed) => this.#commit(attempt, changed),
-      write: (files) => this.#writeFor(attempt, files),
+      write: (files) => this.write(files, () => attempt.signal.throwIfAborted(), attempt),
     };
   }
 
@@ -159,15 +166,6 @@ export class SessionWorkspace implements WorkspaceStore {
     }
   }
 
-  async #writeFor(
-    { signal, append }: CommittingAttempt,
-    files: Parameters<WorkspaceStore['write']>[0],
-  ): Promise<readonly WorkspaceFile[]> {
-    const written = await this.write(files, () => signal.throwIfAborted());
-    if (!signal.aborted && written.length > 0) append(changedFiles({ written, deleted: [] }));
-    return written;
-  }
-
   async #commit(attempt: CommittingAttempt, changed: NonNullable<JobResult['workspace']>): Promise<ActionError | null> {
     const { changes, skippedCount, error } = changed;
     if (this.#journal.workspace.isCommitted(attempt.key)) return null;
@@ -179,7 +177,7 @@ export class SessionWorkspace implements WorkspaceStore {
       attempt.signal.throwIfAborted();
       this.#requireOpen();
       this.#requireSizes(written);
-      this.#journal.atomically(() => {
+      attempt.atomically(() => {
         if (this.#journal.workspace.isCommitted(attempt.key)) return;
         const plan = this.#apply(changes);
         const isEmpty = plan.written.length + plan.deleted.length === 0;

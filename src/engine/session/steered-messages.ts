@@ -55,21 +55,21 @@ export class SteeredMessages {
   }
 
   /**
-   * A run ends: its messages that no generation has shown become messages of the next runs.
+   * A run ends: its messages that no generation has shown become messages of the next runs. In the transaction with its end.
    *
    * @param cancelReason a client has cancelled the run, and them with it; null: they run next
    */
   passOn(run: number, cancelReason: string | null): void {
     const { steered } = this.#scope.journal;
     for (const message of steered.unshown(run)) {
-      const next = this.#scope.journal.atomically(() => {
-        steered.remove(message);
-        return this.#queue.create(message.input, message.idempotencyKey);
+      steered.remove(message);
+      const next = this.#queue.create(message.input, message.idempotencyKey);
+      this.#scope.journal.whenWritten(() => {
+        this.#queue.add(next.run, cancelReason);
+        for (const waiting of this.#waiting.get(run) ?? []) {
+          if (waiting.number === message.number) waiting.run = next.run;
+        }
       });
-      this.#queue.add(next.run, cancelReason);
-      for (const waiting of this.#waiting.get(run) ?? []) {
-        if (waiting.number === message.number) waiting.run = next.run;
-      }
     }
   }
 

@@ -174,7 +174,7 @@ describe('[P6] cache_ttl', () => {
     };
     const asked = ['a', 'b', 'c'].map(ask);
     expect(log).toEqual([]);
-    earlier.release('b', null);
+    earlier.release('b');
     await Promise.all(asked);
     expect(log).toEqual(['resolve a', 'answer a', 'resolve c', 'answer c']);
   });
@@ -189,7 +189,7 @@ describe('[P6] cache_ttl', () => {
     const ask = (owner: string): Promise<void> =>
       earlier.lookup(owner, resolved, (found) => void answers.push([owner, found.type]));
     const gone = ask('gone');
-    earlier.release('gone', null);
+    earlier.release('gone');
     await gone;
     await ask('next');
     expect(answers).toEqual([['next', 'nothing']]);

@@ -78,6 +78,7 @@ describe('[J4] a block', () => {
     segments.write('a');
     segments.open('thought');
     segments.write('hidden');
+    await sent();
     expect(segments.catchUp().map(({ type }) => type)).toEqual(['text']);
     segments.close(false);
     segments.close(false);
@@ -188,6 +189,8 @@ describe('[P13] a response with references', () => {
     stage.segments.write('!');
     stage.values.set('a', value('x'));
     stage.segments.advance();
+    expect(stage.segments.catchUp()).toEqual([]);
+    await stage.sent();
     expect(stage.segments.catchUp()).toMatchObject([
       { type: 'response', data: { segment: 1, offset: 0, delta: 'xx!' } },
     ]);
@@ -233,7 +236,7 @@ describe('[P13] a response with references', () => {
     expect(await completed(stage)).toHaveLength(1);
   });
 
-  test('[J4] sends a reader that connects late the text of every open block, once', () => {
+  test('[J4] sends a reader that connects late the text of every open block, once', async () => {
     const stage = scene();
     const { segments } = stage;
     stage.values.set('a', RUNNING);
@@ -244,6 +247,7 @@ describe('[P13] a response with references', () => {
     segments.open('text');
     segments.open('thought');
     segments.write('hm');
+    await stage.sent();
     expect(told(segments.catchUp())).toEqual([
       ['response', null, { segment: 1, offset: 0, delta: 'waits ' }],
       ['thought', null, { segment: 3, offset: 0, delta: 'hm' }],
@@ -254,6 +258,7 @@ describe('[P13] a response with references', () => {
     segments.open('response');
     segments.write('this ');
     stage.refer('a');
+    await stage.sent();
     expect(told(segments.catchUp())).toEqual([
       ['response', null, { segment: 1, offset: 0, delta: 'waits ' }],
       ['response', null, { segment: 6, offset: 0, delta: 'this ' }],
@@ -265,6 +270,26 @@ describe('[P13] a response with references', () => {
     stage.refer('b');
     segments.close(false);
     expect(segments.catchUp()).toEqual([]);
+  });
+
+  test('[J1] [J4] readers get nothing of a turn that is not durable, and neither does the end of a lost block', async () => {
+    const stage = scene();
+    const { segments } = stage;
+    stage.values.set('a', RUNNING);
+    segments.open('response');
+    segments.write('It is ');
+    stage.refer('a');
+    segments.write('.');
+    await stage.sent();
+    stage.values.set('a', value('7'));
+    segments.advance();
+    const had = [{ segment: 1, content: 'It is ', written: 'It is $a.' }];
+    expect(segments.catchUp()).toMatchObject([{ data: { delta: 'It is ' } }]);
+    expect(segments.unwritten()).toMatchObject(had);
+    segments.close(false);
+    expect(segments.unwritten()).toMatchObject(had);
+    await stage.sent();
+    expect(segments.unwritten()).toEqual([]);
   });
 
   test('[P12] warns once about each reference, with the reason', async () => {

@@ -31,6 +31,7 @@ const committing = (key: string): Parameters<SessionKit['session']['workspace'][
   key,
   run: 1,
   signal: new AbortController().signal,
+  atomically: (body) => body(),
   append: () => undefined,
   warn: () => undefined,
 });

@@ -5,6 +5,7 @@ import type { Invariant } from './invariant.ts';
 
 /** Answers for calls that were shown. Another message may be in progress, and the session may be deleted. */
 const POSSIBLE: ReadonlySet<string> = new Set(['accepted', 'call_settled', 'run_in_progress']);
+const FAILURES: ReadonlySet<string> = new Set(['write', 'sync', 'full_disk']);
 
 export const settledOnce: Invariant = {
   name: 'settled once',
@@ -36,7 +37,10 @@ export const settledOnce: Invariant = {
     }
     const answers = factsOf(seen, 'call_answered');
     for (const { call, code } of answers) {
-      if (!seen.isDeleted && !POSSIBLE.has(code)) yield `the result of ${call} was refused with ${code}`;
+      // A result that could not be written can be posted again.
+      const isUnwritten = code === 'storage_unavailable' && seen.history.faults.some(({ type }) => FAILURES.has(type));
+      if (!seen.isDeleted && !isUnwritten && !POSSIBLE.has(code))
+        yield `the result of ${call} was refused with ${code}`;
     }
     const accepted = Map.groupBy(
       answers.filter(({ code }) => code === 'accepted'),

@@ -199,7 +199,9 @@ class World {
         this.#seeApprovals();
         this.#seeCalls();
         this.#lookParked();
-        if (this.#isOver() && this.#isListed() && this.#isExported()) return null;
+        // A host that its alarm has just woken is at work. One that stays kept is reported in the end.
+        const isAtWork = this.#host?.life.isOver === false && this.#host.holds > 0;
+        if (!isAtWork && this.#isOver() && this.#isListed() && this.#isExported()) return null;
       }
       // The session's expiry would delete what is left.
       if (time.now > MOST_MS || (time.next ?? 0) > MOST_MS) {

@@ -14,7 +14,7 @@ export const ACTION_PATCHES: readonly Patch[] = [
   {
     name: 'recovery runs every interrupted attempt again',
     file: ATTEMPTS,
-    find: `return mayRepeat ? await execute() : unknownOutcome(action, null);`,
+    find: `return mayRepeat ? await execute() : unknownOutcome(action, null, context);`,
     replace: `return await execute();`,
     invariant: 'unsafe once',
   },

@@ -5,7 +5,7 @@ export const CODE_TOOL_PATCHES: readonly Patch[] = [
   {
     name: 'a code tool whose host ended is not reported',
     file: 'src/executors/tool.ts',
-    find: `if (type === 'code') await`,
+    find: `if (type === 'code' && context.isSameHost !== true) await`,
     replace: `if (type === 'code' && call.attempt > 1) await`,
     invariant: 'reported tools',
   },

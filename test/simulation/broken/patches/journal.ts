@@ -10,8 +10,8 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'events are published before they are on disk',
     file: LOG,
-    find: `await synced;\n    for (const effect of effects) effect();\n    if (outgoing.length > 0) this.#publish(outgoing);`,
-    replace: `if (outgoing.length > 0) this.#publish(outgoing);\n    await synced;\n    for (const effect of effects) effect();`,
+    find: `await synced;\n    for (const effect of effects) effect();\n    this.#publishAll(outgoing);`,
+    replace: `this.#publishAll(outgoing);\n    await synced;\n    for (const effect of effects) effect();`,
     invariant: 'recorded first',
   },
   {
@@ -31,7 +31,7 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'events that could not be written keep their numbers',
     file: DATABASE,
-    find: `this.#lastSeq = Number(this.#db.exec(\`SELECT COALESCE(MAX(seq), 0) AS seq FROM events\`)[0]?.['seq'] ?? 0);\n      this.#lostAfter`,
+    find: `this.#lastSeq = first.row[0] - 1;\n      this.#lastSeq = this.#highestSeq();\n      this.#lostAfter`,
     replace: `this.#lostAfter`,
     invariant: 'same events',
   },
@@ -108,8 +108,8 @@ export const JOURNAL_PATCHES: readonly Patch[] = [
   {
     name: 'a long text is written without its row',
     file: 'src/journal/journal-database.ts',
-    find: `this.atomically(() => {\n      this.#storeChunks(seq, field, text);\n      write('');\n    });`,
-    replace: `this.#storeChunks(seq, field, text);\n    write('');`,
+    find: `this.atomically(() => {\n      this.#execAll(chunkInserts(seq, field, text));\n      write('');\n    });`,
+    replace: `this.#execAll(chunkInserts(seq, field, text));\n    write('');`,
     invariant: 'bounded',
   },
 ];
