@@ -112,6 +112,7 @@ export class Host {
       },
       clear: async () => {
         await this.#pause(stage.syncMs);
+        life.meet('write', 'everything');
         const notes = this.#outbox?.close() ?? [];
         around.beforeDeletion(this);
         stage.sessionDeleted(this.#leaving.has(this.session), notes, stage.hostNow + limits.watchdogMs);
@@ -129,6 +130,7 @@ export class Host {
       clock: life.clock,
       setAlarm: (at) => {
         life.enter();
+        life.meet('write', 'alarm');
         stage.setAlarm(at);
         return Promise.resolve();
       },

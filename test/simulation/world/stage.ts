@@ -6,6 +6,7 @@ import type { History } from '../history.ts';
 import { CREATE_NOTES, Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
+import { FailingStatements } from './statements.ts';
 
 export type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
 
@@ -62,8 +63,11 @@ export class Stage {
   /** Whether messages have files. */
   readonly hasFiles: boolean;
 
+  readonly statements: FailingStatements;
+
   constructor(history: History) {
     this.history = history;
+    this.statements = new FailingStatements(history.faults, () => this.isCalm);
     this.hasIndex = history.faults.some(({ type }) => type === 'index');
     this.hasCollector = history.faults.some(({ type }) => type === 'collector');
     this.hasFleet = history.faults.some(({ type }) => type === 'runner');

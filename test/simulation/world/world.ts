@@ -165,6 +165,7 @@ class World {
           break;
         case 'crash':
         case 'write':
+        case 'statement':
         case 'sync':
       }
     }
