@@ -12,7 +12,7 @@ import { DirectoryShard } from '../../../src/policies/directory-shard.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { Fault } from '../history.ts';
 import type { Listed, ListedRun } from '../observation.ts';
-import { DiskFailure } from './life.ts';
+import { DiskFailure } from './disk-failure.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 

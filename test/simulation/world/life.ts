@@ -9,17 +9,13 @@
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
 import type { Fault } from '../history.ts';
+import { DiskFailure } from './disk-failure.ts';
 import { CREATE_NOTES } from './disk.ts';
 import type { Stage } from './stage.ts';
 
 /** Thrown by every port of a host that has ended. */
 export class HostGone extends Error {
   override readonly name = 'HostGone';
-}
-
-/** A failure of the disk that the history wants. */
-export class DiskFailure extends Error {
-  override readonly name = 'DiskFailure';
 }
 
 const READS = /^\s*SELECT/i;

@@ -4,7 +4,7 @@
  */
 import type { SqlDatabase } from '../../../src/domain/ports/storage.ts';
 import type { Fault } from '../history.ts';
-import { DiskFailure } from './life.ts';
+import { DiskFailure } from './disk-failure.ts';
 
 type StatementFault = Extract<Fault, { type: 'statement' }>;
 
