@@ -3,6 +3,7 @@ import type { Fact } from '../observation.ts';
 import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
+import { actionsOf } from '../script.ts';
 import { CREATE_NOTES, Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
@@ -62,6 +63,8 @@ export class Stage {
   readonly hasFleet: boolean;
   /** Whether messages have files. */
   readonly hasFiles: boolean;
+  /** Whether a script calls a tool of the client. */
+  readonly hasClientCalls: boolean;
 
   readonly statements: FailingStatements;
 
@@ -72,6 +75,9 @@ export class Stage {
     this.hasCollector = history.faults.some(({ type }) => type === 'collector');
     this.hasFleet = history.faults.some(({ type }) => type === 'runner');
     this.hasFiles = history.messages.some(({ files }) => files.length > 0);
+    this.hasClientCalls = history.messages.some(({ generations }) =>
+      generations.some((script) => actionsOf(script).some(({ target }) => target === 'client')),
+    );
     this.time = new TimeQueue(history.order);
   }
 
