@@ -17,6 +17,13 @@ export const GENERATION_PATCHES: readonly Patch[] = [
     invariant: 'whole answer',
   },
   {
+    name: 'what may be the beginning of a tag is text',
+    file: 'src/protocol/parser/parser.ts',
+    find: `this.#text.finish(cut || this.#beginsClosing(held) ? '' : held);`,
+    replace: `this.#text.finish(this.#beginsClosing(held) ? '' : held);`,
+    invariant: 'whole answer',
+  },
+  {
     name: 'a repeated attempt has no parameters',
     file: 'src/engine/actions/attempts.ts',
     find: '      parameters,\n      inputs,',
