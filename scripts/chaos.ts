@@ -21,7 +21,7 @@ for (const { history, seed: own, invariant, what, command, observed } of report.
   shown.add(history);
 }
 console.log(
-  `${report.histories} histories, ${report.kills} kills, ${report.runs} runs, ${report.recovered} of them recovered, ` +
+  `${report.histories} histories, ${report.kills} kills, ${report.cuts} generations cut off by them, ${report.runs} runs, ${report.recovered} of them recovered, ` +
     `${report.outcomesUnknown} actions with an unknown outcome, ${report.results} results of clients, ` +
     `${report.files} files, ${report.findings.length} violations`,
 );

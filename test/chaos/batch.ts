@@ -4,6 +4,7 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import { violationsOf } from '../simulation/invariants/all.ts';
 import { factsOf } from '../simulation/invariants/invariant.ts';
 import type { Observation, Replacement } from '../simulation/observation.ts';
+import type { CutGenerations } from './cut-generations.ts';
 import type { Kill } from './kills.ts';
 import { observe, shownBy } from './observe.ts';
 import type { Play } from './play.ts';
@@ -18,11 +19,14 @@ const POLL_MS = 100;
 const APART_MS = 100;
 /** A kill that its events do not reach happens after this time. */
 const KILL_MS = 5_000;
+/** Kills within texts. */
+const CUTS_PER_HISTORY = 0.5;
 
 export interface BatchOptions {
   readonly system: RealSystem;
   readonly plays: readonly Play[];
   readonly kills: readonly Kill[];
+  readonly cuts: CutGenerations;
   /** Journaled events of the batch so far. */
   readonly events: () => number;
   readonly progress: (line: string) => void;
@@ -102,19 +106,34 @@ async function settled(plays: readonly Play[], plans: Promise<unknown>): Promise
   return stuck;
 }
 
-/** @returns the number of kills that happened before everything was over */
+/**
+ * Kills as planned, and the Worker while a model waits within its text.
+ *
+ * @returns the number of kills that happened before everything was over
+ */
 async function killRepeatedly(
-  { system, plays, kills, events, progress }: BatchOptions,
+  { system, plays, kills, cuts, events, progress }: BatchOptions,
   over: AbortSignal,
 ): Promise<number> {
   let done = 0;
-  for (const { victim, afterEvents } of kills) {
+  let ofCuts = 0;
+  const left = [...kills];
+  for (;;) {
+    const planned = left[0];
     const from = events();
-    for (const deadline = Date.now() + KILL_MS; events() < from + afterEvents && Date.now() < deadline;) {
+    const deadline = Date.now() + KILL_MS;
+    const isDue = (): boolean =>
+      planned !== undefined && (events() >= from + planned.afterEvents || Date.now() >= deadline);
+    const isCut = (): boolean => cuts.areReady && ofCuts < plays.length * CUTS_PER_HISTORY;
+    while (!isDue() && !isCut()) {
       if (over.aborted) return done;
       await delay(5);
     }
     if (over.aborted) return done;
+    const isOfCut = isCut();
+    if (isOfCut) ofCuts += 1;
+    else left.shift();
+    const victim = isOfCut || planned === undefined ? 'worker' : planned.victim;
     progress(`  kill: ${victim === 'both' ? 'the Worker and the runner' : `the ${victim}`}, after ${events()} events`);
     await system.kill(victim);
     done += 1;
@@ -126,7 +145,6 @@ async function killRepeatedly(
       for (const session of play.sessions) session.postAgainSoon();
     }
   }
-  return done;
 }
 
 function reportOf(play: Play, seen: Observation): SessionReport {

@@ -11,6 +11,7 @@ import type { Forms } from '../simulation/script.ts';
 import { stage } from '../support/staged-system.ts';
 import { runBatch } from './batch.ts';
 import type { BatchReport } from './batch.ts';
+import { CutGenerations } from './cut-generations.ts';
 import { killsOf } from './kills.ts';
 import type { Kill } from './kills.ts';
 import { helperOf, manifestsOf } from './manifests.ts';
@@ -39,6 +40,8 @@ export interface ChaosReport {
   readonly kills: number;
   readonly runs: number;
   readonly recovered: number;
+  /** Generations whose host was killed within their text. */
+  readonly cuts: number;
   readonly outcomesUnknown: number;
   /** Calls whose client's result was accepted. */
   readonly results: number;
@@ -47,6 +50,8 @@ export interface ChaosReport {
   readonly findings: readonly Finding[];
 }
 
+type BatchSummary = Omit<ChaosReport, 'cuts'>;
+
 export async function runChaos({ histories, seed, kills: fixedKills, progress }: ChaosOptions): Promise<ChaosReport> {
   const plays = new Map<string, Play>();
   const formsOf = (name: string): Forms => ({
@@ -54,9 +59,11 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     helper: helperOf(name),
   });
   await using tools = await serveTools((name) => plays.get(name));
+  const cuts = new CutGenerations();
   await using model = await serveModel(
     (name) => plays.get(name),
     ({ name }) => formsOf(name),
+    cuts,
   );
   const scripts = Array.from({ length: histories }, (_, at) => ({
     name: `h${at + 1}`,
@@ -72,7 +79,7 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     log: new WorkerLog((error) => noteError([...plays.values()], error)),
   });
   await system.start();
-  const reports: ChaosReport[] = [];
+  const reports: BatchSummary[] = [];
   for (let first = 0; first < histories; first += BATCH) {
     const batch = scripts.slice(first, first + BATCH);
     progress(`histories ${first + 1} to ${first + batch.length} of ${histories}`);
@@ -89,21 +96,21 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     );
     for (const play of batchPlays) plays.set(play.name, play);
     const kills = fixedKills ?? killsOf(batch.map(({ history }) => history));
-    const done = await runBatch({ system, plays: batchPlays, kills, events: () => events, progress });
+    const done = await runBatch({ system, plays: batchPlays, kills, cuts, events: () => events, progress });
     for (const play of batchPlays) plays.delete(play.name);
     const command = `npm run test:chaos -- ${batch.length} ${seed + first}`;
     reports.push(summaryOf(done, batch.length, { command, first: seed }));
     const seconds = Math.round((Date.now() - startedAt) / 1_000);
     progress(`  ${events} events and ${done.kills} kills in ${seconds} s`);
   }
-  return total(reports);
+  return { ...total(reports), cuts: cuts.lost };
 }
 
 function summaryOf(
   { kills, sessions }: BatchReport,
   histories: number,
   { command, first }: { readonly command: string; readonly first: number },
-): ChaosReport {
+): BatchSummary {
   const sum = (of: (session: BatchReport['sessions'][number]) => number): number =>
     sessions.reduce((total, session) => total + of(session), 0);
   return {
@@ -126,8 +133,8 @@ function summaryOf(
   };
 }
 
-function total(reports: readonly ChaosReport[]): ChaosReport {
-  const sum = (of: (report: ChaosReport) => number): number => reports.reduce((all, report) => all + of(report), 0);
+function total(reports: readonly BatchSummary[]): BatchSummary {
+  const sum = (of: (report: BatchSummary) => number): number => reports.reduce((all, report) => all + of(report), 0);
   return {
     histories: sum(({ histories }) => histories),
     kills: sum(({ kills }) => kills),

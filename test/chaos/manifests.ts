@@ -54,13 +54,13 @@ timeout: ${CLIENT_TOOL_MS}ms
 parameters: { type: object }
 `;
 
-function agentManifest(name: string, more: string): string {
+function agentManifest(name: string, more: string, dialect: 'auto' | 'protocol' = 'protocol'): string {
   return `kind: Agent
 version: "1.0"
 name: ${name}
 summary: Carries out what it is told.
 persona: You carry out what you are told.
-cognitive_engine: { primary: { model: ${name} }, dialect: protocol, ${TIMEOUTS} }
+cognitive_engine: { primary: { model: ${name} }, dialect: ${dialect}, ${TIMEOUTS} }
 capabilities: [python]
 ${more}`;
 }
@@ -73,6 +73,7 @@ function withSettings(name: string, history: History): string {
     history.agent;
   const mode = supervised ? 'supervised' : 'autonomous';
   const clientTool = clientToolOf(history);
+  const hasCalls = history.messages.some(({ generations }) => generations.some(({ calls }) => calls !== null));
   const tools = clientTool === 'declared' ? [...TOOLS, CLIENT_TOOL] : TOOLS;
   return agentManifest(
     name,
@@ -80,6 +81,7 @@ function withSettings(name: string, history: History): string {
 loop: { mode: ${mode}, max_iterations: ${maxIterations}, max_parallel_actions: ${maxParallelActions}, fail_fast: ${failFast} }
 budgets: { seconds: ${seconds}, model_calls: ${modelCalls}, actions: ${maxActions} }
 ${clientTool === 'passed' ? 'client_tools: allow\n' : ''}${feed ? FEED : ''}${policies ? `policies: ${POLICIES_TEXT}\n` : ''}`,
+    hasCalls ? 'auto' : 'protocol',
   );
 }
 

@@ -5,11 +5,13 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AttemptEnd, GenerationScript } from '../simulation/history.ts';
-import { textOf } from '../simulation/script.ts';
+import { chunksOf, isOfEndpoint } from '../simulation/endpoint.ts';
+import { textOf, writtenOf } from '../simulation/script.ts';
 import { marksIn } from '../simulation/seeded.ts';
 import type { Forms } from '../simulation/script.ts';
 import { markedIn } from '../simulation/world/marks.ts';
-import { clientResultsIn, LAST } from '../simulation/world/model.ts';
+import { clientResultsIn, LAST, UNKNOWN } from '../simulation/world/model.ts';
+import type { CutGenerations } from './cut-generations.ts';
 import { bodyOf, closed, serve } from './loopback.ts';
 import type { LoopbackServer } from './loopback.ts';
 import { historyOfAgent, SILENT_MODEL_MS } from './manifests.ts';
@@ -21,10 +23,12 @@ const GOOD: ReadonlySet<AttemptEnd> = new Set<AttemptEnd>(['ok', 'deaf', 'lost']
 /**
  * @param playOf the history with this name
  * @param formsOf what its texts contain
+ * @param cuts the generations that wait for a kill
  */
 export async function serveModel(
   playOf: (name: string) => Play | undefined,
   formsOf: (play: Play) => Forms,
+  cuts: CutGenerations,
 ): Promise<LoopbackServer> {
   return await serve(async (request, response) => {
     const { model, messages } = await bodyOf(request);
@@ -40,7 +44,8 @@ export async function serveModel(
     const isChat = play.history.messages[message]?.type === 'message';
     play.note(message, { type: 'model_called', message, call, ...(isChat ? { marks: marksIn(told) } : {}), results });
     const script = play.history.messages[message]?.generations[call] ?? LAST;
-    await write(script, textOf(message, call, script, formsOf(play)), response, (finish) =>
+    const chunks = sentOf(message, call, script, formsOf(play));
+    await write(script, chunks, { response, cuts }, (finish) =>
       play.note(message, { type: 'generation_delivered', message, call, finish }),
     );
   });
@@ -57,20 +62,48 @@ function textsOf(messages: readonly ToldMessage[]): string {
     .join('\n');
 }
 
+/** What is sent of a generation: all chunks but the last, up to the cut. */
+interface Sent {
+  readonly chunks: readonly object[];
+  readonly last: object;
+  /** Of what is sent. */
+  readonly chars: number;
+}
+
+function sentOf(message: number, call: number, script: GenerationScript, forms: Forms): Sent {
+  const { cut, pieceChars, finish } = script;
+  const last = { choices: [choice({}, cut?.cause === 'length' ? 'length' : finish)] };
+  if (isOfEndpoint(script)) {
+    const chunks = chunksOf(message, call, script, forms);
+    const count = cut === null ? -1 : cut.chars % chunks.length;
+    return { chunks: chunks.slice(0, count), last: cut === null ? (chunks.at(-1) ?? last) : last, chars: pieceChars };
+  }
+  const text = writtenOf(textOf(message, call, script, forms), cut);
+  const chunks: object[] = [];
+  for (let at = 0; at < text.length; at += pieceChars)
+    chunks.push({ choices: [choice({ content: text.slice(at, at + pieceChars) }, null)] });
+  return { chunks, last, chars: text.length };
+}
+
 /** @param delivered called when everything was sent */
 async function write(
-  { finish, gapMs, pieceChars, reportsUsage }: GenerationScript,
-  text: string,
-  response: ServerResponse,
+  { cut, finish: whole, gapMs, reportsUsage, reason }: GenerationScript,
+  { chunks, last, chars }: Sent,
+  { response, cuts }: { readonly response: ServerResponse; readonly cuts: CutGenerations },
   delivered: (finish: string) => void,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   // A call that fails before its first text is repeated by the provider: then the history would have another call.
-  for (let at = 0; at < text.length || at === 0; at += pieceChars) {
+  if (chunks.length === 0) send(response, { choices: [choice({ content: ' ' }, null)] });
+  for (const chunk of chunks) {
     if (gapMs > 0) await delay(gapMs);
     if (response.destroyed) return;
-    send(response, { choices: [choice({ content: text.slice(at, at + pieceChars) || ' ' }, null)] });
+    send(response, chunk);
   }
+  if (cut !== null) await delay(cut.pauseMs);
+  if (cut?.cause === 'host') await cuts.wait(response);
+  if (response.destroyed) return;
+  const finish = cut === null ? whole : cut.cause === 'host' || cut.cause === 'dropped' ? 'throws' : cut.cause;
   if (finish === 'silent') {
     const since = Date.now();
     await closed(response);
@@ -84,13 +117,13 @@ async function write(
     response.destroy();
     return;
   }
-  send(response, { choices: [choice({}, finish)] });
+  send(response, last);
   if (reportsUsage) {
-    const usage = { prompt_tokens: 100, completion_tokens: text.length, total_tokens: 100 + text.length };
+    const usage = { prompt_tokens: 100, completion_tokens: chars, total_tokens: 100 + chars };
     send(response, { choices: [], usage });
   }
   if (response.destroyed) return;
-  response.end('data: [DONE]\n\n', () => delivered(finish));
+  response.end('data: [DONE]\n\n', () => delivered(reason === null ? finish : UNKNOWN));
 }
 
 /** A child does one unsafe action, then ends as the attempt of its parent says. */

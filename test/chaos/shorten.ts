@@ -2,7 +2,7 @@
  * Histories for the real system: the same events, with times that take seconds, and without faults that real processes
  * cannot have on demand (failing writes, full disks, wrong clocks).
  */
-import type { ActionScript, GenerationScript, History } from '../simulation/history.ts';
+import type { ActionScript, CutScript, GenerationScript, History, MessageScript } from '../simulation/history.ts';
 import { textOf } from '../simulation/script.ts';
 
 const MOST_MS = { moment: 3_000, attempt: 500, decision: 1_200, generation: 1_200 };
@@ -10,6 +10,8 @@ const MOST_MS = { moment: 3_000, attempt: 500, decision: 1_200, generation: 1_20
 const SILENT = { seconds: 1, attempts: 2 };
 /** In one of so many histories, the client executes the unsafe actions: its calls are rare otherwise. */
 const BY_CLIENT = 3;
+/** In one of so many histories, the Worker is killed while the model writes a tag of the first generation of each message. */
+const CUT = 2;
 
 export function shortened(history: History): History {
   const byClient = history.order % BY_CLIENT === 0;
@@ -17,7 +19,7 @@ export function shortened(history: History): History {
   return {
     ...history,
     // Messages with a place of their own, those for an active run, and moves of the head are left out.
-    messages: history.messages
+    messages: cutOff(history)
       .filter(({ branch }) => branch === null)
       .map((message, at) => ({
         ...soon(message),
@@ -37,12 +39,27 @@ export function shortened(history: History): History {
   };
 }
 
+/** After a thought, nothing but the beginning of the tag is bare text. */
+function cutOff({ messages, order }: History): readonly MessageScript[] {
+  if (order % CUT !== 0) return messages;
+  const cut: CutScript = { tag: 1 + (order % 3), chars: order % 23, pauseMs: 0, cause: 'host', keeps: 1 };
+  return messages.map((message) => ({
+    ...message,
+    generations: message.generations.map((script, call) =>
+      message.type === 'text' || call > 0
+        ? script
+        : { ...script, cut, items: [{ type: 'thought', words: 1 }, ...script.items] },
+    ),
+  }));
+}
+
 /** Late moments keep their order. */
 const shortMoment = (at: number): number => Math.min(at, MOST_MS.moment) + Math.round(Math.min(at, 120_000) / 100);
 
 function shortGeneration(message: number, call: number, script: GenerationScript, byClient: boolean): GenerationScript {
   const items = script.items.map((item) =>
-    item.type === 'action' ? { ...item, action: shortAction(item.action, byClient) } : item,
+    // The world finds the results of clients in the form of protocol text.
+    item.type === 'action' ? { ...item, action: shortAction(item.action, byClient && script.calls === null) } : item,
   );
   const pieces = Math.ceil(textOf(message, call, script).length / script.pieceChars) + 1;
   return { ...script, items, gapMs: Math.min(script.gapMs, Math.floor(MOST_MS.generation / pieces)) };

@@ -1,12 +1,14 @@
 /** Generates histories. Frequent values are harmless, so that most histories get far. */
 import * as fc from 'fast-check';
-import { ATTEMPT_ENDS, BRANCHES, PROTOCOLS } from './history.ts';
+import { ATTEMPT_ENDS, BRANCHES, CALL_FORMS, CALL_REPEATS, CUT_CAUSES, PROTOCOLS, STATEMENT_NAMES } from './history.ts';
 import type {
   ActionScript,
   AgentSettings,
   AttemptEnd,
   AttemptScript,
   BranchScript,
+  CallsScript,
+  CutScript,
   DecisionScript,
   Fault,
   FileScript,
@@ -86,6 +88,9 @@ const item: fc.Arbitrary<Item> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ type: 'broken' as const }) },
 );
 
+/** Endpoints, cuts and unknown reasons: see below. */
+const PLAIN = { calls: fc.constant(null), cut: fc.constant(null), reason: fc.constant(null) };
+
 const generation: fc.Arbitrary<GenerationScript> = fc
   .record({
     items: fc.array(item, { maxLength: 6 }),
@@ -94,6 +99,7 @@ const generation: fc.Arbitrary<GenerationScript> = fc
     pieceChars: fc.constantFrom(1_000, 200, 40, 9, 9),
     gapMs: fc.constantFrom(0, 0, 1, 10, 200),
     reportsUsage: fc.boolean(),
+    ...PLAIN,
   })
   .map(({ answer, items, ...rest }) => ({ ...rest, items: answer === null ? items : [...items, answer] }));
 
@@ -425,6 +431,9 @@ const working: fc.Arbitrary<GenerationScript> = fc
     pieceChars: 1_000,
     gapMs,
     reportsUsage: false,
+    calls: null,
+    cut: null,
+    reason: null,
   }));
 
 /** Often while the first messages are answered, so that there is a run that is active. */
@@ -573,9 +582,196 @@ const withPolicies: fc.Arbitrary<History> = fc
   )
   .map(([history, policies]) => (policies ? { ...history, agent: { ...history.agent, policies } } : history));
 
+const cut: fc.Arbitrary<CutScript> = fc.record({
+  tag: fc.constantFrom(0, 1, 2, 3, 1, 2, null),
+  chars: fc.nat(400),
+  // Text is saved after 150 ms, and at the latest after 600 ms (small-limits.ts).
+  pauseMs: fc.constantFrom(200, 0, 800),
+  cause: fc.constantFrom(...CUT_CAUSES, 'host', 'host'),
+  keeps: fc.constantFrom(1, 1, 0.5, 0),
+});
+
+/** One of the generations that the model writes. */
+type Changed = Partial<Pick<GenerationScript, 'cut' | 'reason' | 'calls' | 'items'>>;
+
+function withGenerations(history: History, change: (script: GenerationScript, place: number) => Changed): History {
+  let place = 0;
+  const messages = history.messages.map((sent) => ({
+    ...sent,
+    generations: sent.generations.map((script, call) =>
+      sent.type === 'text' && call === 0 ? script : { ...script, ...change(script, place++) },
+    ),
+  }));
+  return { ...history, messages };
+}
+
+const written = (history: History): number =>
+  history.messages.reduce((sum, { type, generations }) => sum + generations.length - (type === 'text' ? 1 : 0), 0);
+
+/** In some histories, generations are cut off at any character. What is generated before stays the same for a seed. */
+const withCuts: fc.Arbitrary<History> = fc
+  .tuple(
+    withPolicies,
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant(null) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          cuts: fc.array(fc.record({ nth: fc.nat(5), cut }), { minLength: 1, maxLength: 3 }),
+          // A thought before it, so that nothing but the tag is bare text.
+          isThoughtFirst: fc.boolean(),
+        }),
+      },
+    ),
+  )
+  .map(([history, given]) => {
+    const count = written(history);
+    if (given === null || count === 0) return history;
+    return withGenerations(history, ({ items }, place) => {
+      const found = given.cuts.find(({ nth }) => nth % count === place);
+      if (found === undefined) return {};
+      const isFirst = given.isThoughtFirst && items.length > 0;
+      return { cut: found.cut, items: isFirst ? [{ type: 'thought', words: 1 }, ...items] : items };
+    });
+  });
+
+const calls: fc.Arbitrary<CallsScript> = fc.record({
+  written: fc.constantFrom(...CALL_FORMS),
+  repeats: fc.constantFrom(...CALL_REPEATS),
+});
+
+const CALLED: ReadonlySet<Target> = new Set<Target>(['pure', 'unsafe', 'late', 'python', 'variable', 'code']);
+
+/** A call has a name and parameters, and nothing else. Clients and files have forms of protocol text. */
+function called({ target, attempts }: ActionScript): ActionScript {
+  return {
+    target: CALLED.has(target) ? target : 'unsafe',
+    mode: 'async',
+    dependsOn: null,
+    refers: [],
+    when: null,
+    onError: null,
+    retries: null,
+    timeoutS: null,
+    priority: 0,
+    key: null,
+    attempts,
+  };
+}
+
+/** In some histories, actions are function calls of an endpoint. What is generated before stays the same for a seed. */
+const withCalls: fc.Arbitrary<History> = fc
+  .tuple(
+    withCuts,
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.record({ calls, places: fc.array(fc.boolean(), { minLength: 6, maxLength: 6 }) }) },
+    ),
+  )
+  .map(([history, given]) => {
+    if (given === null) return history;
+    return withGenerations(history, ({ items }, place) => {
+      const hasActions = items.some(({ type }) => type === 'action');
+      if (!hasActions || (place > 0 && given.places[place % given.places.length] === true)) return {};
+      const kept = items.flatMap((one): Item[] => {
+        if (one.type === 'action') return [{ ...one, action: called(one.action) }];
+        if (one.type === 'broken' || one.type === 'recall') return [];
+        return [one.type === 'response' ? { ...one, refers: [] } : one];
+      });
+      return { calls: given.calls, items: kept };
+    });
+  });
+
+/** Finish reasons that are not known. */
+const REASONS = ['malformed_function_call', 'repetition', 'engine_overloaded', 'unspecified'] as const;
+
+/** In some histories, generations end with a reason that is not known. What is generated before stays the same for a seed. */
+const withReasons: fc.Arbitrary<History> = fc
+  .tuple(
+    withCalls,
+    fc.oneof(
+      { weight: 7, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.record({ nth: fc.nat(3), reason: fc.constantFrom(...REASONS) }) },
+    ),
+  )
+  .map(([history, given]) => {
+    const count = written(history);
+    if (given === null || count === 0) return history;
+    return withGenerations(history, (_, place) => (given.nth % count === place ? { reason: given.reason } : {}));
+  });
+
+const statement: fc.Arbitrary<Fault> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constant('statement' as const),
+      in: fc.constant('session' as const),
+      does: fc.constant('write' as const),
+      names: fc.constant(null),
+      statement: fc.oneof(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 250 })),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('statement' as const),
+      in: fc.constant('session' as const),
+      does: fc.constant('write' as const),
+      // The frequent ones first.
+      names: fc.oneof(
+        {
+          weight: 1,
+          arbitrary: fc.constantFrom(...STATEMENT_NAMES.slice(0, 6), 'transaction' as const, 'alarm' as const),
+        },
+        { weight: 1, arbitrary: fc.constantFrom(...STATEMENT_NAMES) },
+      ),
+      statement: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 30 })),
+    }),
+  },
+);
+
+const statementOf = (where: 'fork' | 'index', does: 'write' | 'read', most: number): fc.Arbitrary<Fault> =>
+  fc.record({
+    type: fc.constant('statement' as const),
+    in: fc.constant(where),
+    does: fc.constant(does),
+    names: fc.constant(null),
+    statement: fc.integer({ min: 1, max: most }),
+  });
+
+/** In some histories, single statements fail. What is generated before stays the same for a seed. */
+const withStatements: fc.Arbitrary<History> = fc
+  .tuple(
+    withReasons,
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant([]) },
+      { weight: 1, arbitrary: fc.array(statement, { minLength: 1, maxLength: 2 }) },
+    ),
+    fc.record({
+      further: fc.option(
+        fc.record({ type: fc.constant('fork' as const), at: moment, back: fc.integer({ min: 0, max: 2 }) }),
+        { freq: 3 },
+      ),
+      faults: fc.array(fc.oneof(statementOf('fork', 'write', 30), statementOf('fork', 'read', 30)), {
+        minLength: 1,
+        maxLength: 2,
+      }),
+    }),
+    fc.option(statementOf('index', 'write', 12), { freq: 2 }),
+  )
+  .map(([history, faults, fork, ofIndex]) => {
+    // Where statements fail, more sessions are forked.
+    const forks = faults.length > 0 && fork.further !== null ? [fork.further] : [];
+    const requests = [...history.requests, ...forks];
+    const hasForks = requests.some(({ type }) => type === 'fork');
+    const hasIndex = history.faults.some(({ type }) => type === 'index');
+    const more = [...faults, ...(hasForks ? fork.faults : []), ...(hasIndex && ofIndex !== null ? [ofIndex] : [])];
+    return more.length === 0 ? history : { ...history, requests, faults: [...history.faults, ...more] };
+  });
+
 /** The history of a seed: always the same for the same generator. */
 export function historyOf(seed: number): History {
-  const [history] = fc.sample(withPolicies, { seed, numRuns: 1 });
+  const [history] = fc.sample(withStatements, { seed, numRuns: 1 });
   if (history === undefined) throw new Error('no history was generated');
   return history;
 }

@@ -105,6 +105,39 @@ export type Item =
   /** A response that refers to the first action of the first generation of a message. */
   | { readonly type: 'recall'; readonly of: number };
 
+/**
+ * How an endpoint writes the arguments of a function call: in pieces, at once, `{}` first, each time with everything so far,
+ * or as JSON in a JSON string.
+ */
+export const CALL_FORMS = ['pieces', 'whole', 'empty_first', 'snapshots', 'encoded_twice'] as const;
+/** How the last chunk of an endpoint repeats the calls (N4). */
+export const CALL_REPEATS = ['nothing', 'same', 'spaced', 'other_index', 'new_id', 'message', 'encoded_twice'] as const;
+
+/** The actions of a generation are function calls. Their names and parameters are all that they have. */
+export interface CallsScript {
+  readonly written: (typeof CALL_FORMS)[number];
+  readonly repeats: (typeof CALL_REPEATS)[number];
+}
+
+/**
+ * How a generation is cut off. `host`: the host is lost. `dropped`: the connection is. `silent`: nothing more comes.
+ * `length`: the model has reached its limit.
+ */
+export const CUT_CAUSES = ['host', 'dropped', 'silent', 'length'] as const;
+
+/** A generation is cut off at any character of its text, or of its calls at any chunk. */
+export interface CutScript {
+  /** Number of the tag in which it is cut; null: anywhere. */
+  readonly tag: number | null;
+  /** From the beginning of the tag, or of the text. Longer ones begin anew. */
+  readonly chars: number;
+  /** The model waits this long before: readers see the text, and it is saved. */
+  readonly pauseMs: number;
+  readonly cause: (typeof CUT_CAUSES)[number];
+  /** The part of the host's unsynced writes that persists. */
+  readonly keeps: number;
+}
+
 /** One generation of the model. */
 export interface GenerationScript {
   readonly items: readonly Item[];
@@ -113,6 +146,12 @@ export interface GenerationScript {
   readonly pieceChars: number;
   readonly gapMs: number;
   readonly reportsUsage: boolean;
+  /** Null: its actions are protocol text. */
+  readonly calls: CallsScript | null;
+  /** Null: it is whole. */
+  readonly cut: CutScript | null;
+  /** The finish reason as the endpoint writes it, one that is not known (N1); null: that of `finish`. */
+  readonly reason: string | null;
 }
 
 /**
@@ -213,6 +252,31 @@ export type Request =
       readonly reads: number | null;
     };
 
+/** What a failing statement names. */
+export const STATEMENT_NAMES = [
+  'events',
+  'chunks',
+  'runs',
+  'session',
+  'inputs',
+  'prompts',
+  'outcomes',
+  'variables',
+  'feeds',
+  'seeded',
+  'blobs',
+  'message_files',
+  'workspace',
+  'workspace_commits',
+  'head',
+  'steered',
+  'taken_up',
+  'notes',
+  'transaction',
+  'alarm',
+  'everything',
+] as const;
+
 export type Fault =
   /**
    * A host ends at its nth call of a port. Only these calls are visible from outside, so they cover every `await`.
@@ -223,6 +287,18 @@ export type Fault =
   | { readonly type: 'eviction'; readonly at: number; readonly keeps: number }
   /** The nth statement of a host that writes fails, and the host continues. */
   | { readonly type: 'write'; readonly life: number; readonly statement: number }
+  /**
+   * The nth statement of its kind fails, counted over all hosts, and the host continues. `in`: of the session, of its forks,
+   * or of the index of all sessions. `does`: forks also read, page by page. `names`: a table that it names; `transaction`:
+   * the end of a transaction; `alarm`: the alarm is set; `everything`: all tables are deleted; null: any.
+   */
+  | {
+      readonly type: 'statement';
+      readonly in: 'session' | 'fork' | 'index';
+      readonly does: 'write' | 'read';
+      readonly names: (typeof STATEMENT_NAMES)[number] | null;
+      readonly statement: number;
+    }
   /** The nth sync of a host fails, and the platform resets the host. */
   | { readonly type: 'sync'; readonly life: number; readonly sync: number; readonly keeps: number }
   /** Syncs take this long from now on. */

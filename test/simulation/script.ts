@@ -1,5 +1,5 @@
 /** The protocol text of a generation, and the ids in it. */
-import type { ActionScript, GenerationScript, Item, MessageScript } from './history.ts';
+import type { ActionScript, CutScript, GenerationScript, Item, MessageScript } from './history.ts';
 
 /** Which action of the history: of the nth message, its nth generation, and its nth action, all from 0. */
 export interface ActionPlace {
@@ -36,7 +36,7 @@ export interface Forms {
   readonly helper: string;
 }
 
-const SIMULATED: Forms = { code: (token) => `print("${token}")`, helper: 'helper' };
+export const SIMULATED: Forms = { code: (token) => `print("${token}")`, helper: 'helper' };
 
 /** The text that the model, or the client, writes. */
 export function textOf(
@@ -52,6 +52,20 @@ export function textOf(
   return script.items
     .map((item) => (item.type === 'action' ? actionText(item.action, action++, idAt, forms) : textOfItem(item, idAt)))
     .join('\n');
+}
+
+/** Where the text of a generation is cut off. */
+export function cutPlace(text: string, { tag, chars }: CutScript): number {
+  const tags = tag === null ? [] : Array.from(text.matchAll(/</g), ({ index }) => index);
+  if (tag === null || tags.length === 0) return chars % (text.length + 1);
+  const from = tags[tag % tags.length] ?? 0;
+  const end = text.indexOf('>', from);
+  return from + 1 + (chars % ((end === -1 ? text.length : end) - from));
+}
+
+/** What of the text is written. */
+export function writtenOf(text: string, cut: CutScript | null): string {
+  return cut === null ? text : text.slice(0, cutPlace(text, cut));
 }
 
 type IdAt = (place: number) => string | null;
@@ -102,13 +116,28 @@ function actionText(script: ActionScript, place: number, idAt: IdAt, forms: Form
   return `<action type="${typeOf(target)}" mode="${mode}" id="${id}">${body}</action>`;
 }
 
+interface Called {
+  readonly name?: string;
+  readonly parameters: object;
+}
+
 function typeOf(target: ActionScript['target']): string {
   if (target === 'python') return 'python';
   if (target === 'child') return 'agent';
   return target === 'variable' ? 'internal' : 'tool';
 }
 
-function callOf(target: ActionScript['target'], token: string, values: readonly string[], forms: Forms): object {
+/** What a function call of this target has. */
+export function functionCallOf(
+  target: ActionScript['target'],
+  token: string,
+  forms: Forms,
+): { readonly name: string; readonly parameters: object } {
+  const { name = typeOf(target), parameters } = callOf(target, token, [], forms);
+  return { name, parameters };
+}
+
+function callOf(target: ActionScript['target'], token: string, values: readonly string[], forms: Forms): Called {
   switch (target) {
     case 'python':
       return { parameters: { code: forms.code(token), ...(values.length === 0 ? {} : { inputs: { values } }) } };

@@ -1,7 +1,17 @@
 /** Stored histories: the files of histories/, and those that `npm run test:simulation` writes. */
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { ATTEMPT_ENDS, BRANCHES, FILE_FORMS, PROTOCOLS, TARGETS } from './history.ts';
+import {
+  ATTEMPT_ENDS,
+  BRANCHES,
+  CALL_FORMS,
+  CALL_REPEATS,
+  CUT_CAUSES,
+  FILE_FORMS,
+  PROTOCOLS,
+  STATEMENT_NAMES,
+  TARGETS,
+} from './history.ts';
 import type { History } from './history.ts';
 
 const count = z.int().min(0);
@@ -39,6 +49,15 @@ const generation = z.strictObject({
   pieceChars: position,
   gapMs: count,
   reportsUsage: z.boolean(),
+  calls: z
+    .strictObject({ written: z.enum(CALL_FORMS), repeats: z.enum(CALL_REPEATS) })
+    .nullable()
+    .default(null),
+  cut: z
+    .strictObject({ tag: count.nullable(), chars: count, pauseMs: count, cause: z.enum(CUT_CAUSES), keeps: part })
+    .nullable()
+    .default(null),
+  reason: z.string().min(1).nullable().default(null),
 });
 
 const message = z.strictObject({
@@ -70,6 +89,13 @@ const fault = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('crash'), life: position, call: position, keeps: part }),
   z.strictObject({ type: z.literal('eviction'), at: count, keeps: part }),
   z.strictObject({ type: z.literal('write'), life: position, statement: position }),
+  z.strictObject({
+    type: z.literal('statement'),
+    in: z.enum(['session', 'fork', 'index']),
+    does: z.enum(['write', 'read']),
+    names: z.enum(STATEMENT_NAMES).nullable(),
+    statement: position,
+  }),
   z.strictObject({ type: z.literal('sync'), life: position, sync: position, keeps: part }),
   z.strictObject({ type: z.literal('slow_disk'), at: count, ms: count }),
   z.strictObject({ type: z.literal('full_disk'), at: count, forMs: count }),

@@ -36,6 +36,9 @@ export const USUAL_GENERATION: GenerationScript = {
   pieceChars: 1_000,
   gapMs: 0,
   reportsUsage: false,
+  calls: null,
+  cut: null,
+  reason: null,
 };
 
 /** The usual value of each other member, by its name. Members that are not listed keep their value. */
@@ -50,6 +53,9 @@ const USUAL_OTHERS = {
   back: 0,
   nth: 0,
   of: 0,
+  names: null,
+  tag: null,
+  chars: 0,
   repeats: false,
   via: null,
   form: 'image',

@@ -31,9 +31,9 @@ export class StreamTimeout {
     const deadline = this.#clock.now() + timeoutMs;
     this.#waiting = { reject, deadline, late };
     work.then(resolve, reject);
-    if (this.#signal.aborted) this.#aborted();
-    else if (this.#timer === null || this.#timer.at > deadline) this.#set(deadline);
     try {
+      if (this.#signal.aborted) this.#aborted();
+      else if (this.#timer === null || this.#timer.at > deadline) this.#set(deadline);
       return await promise;
     } finally {
       this.#waiting = null;

@@ -59,3 +59,20 @@ test('[L2] time between two reads does not count', async () => {
   clock.advance(10_000);
   await expect(timeout.wait(Promise.resolve('on time'), 100, late)).resolves.toBe('on time');
 });
+
+test('[L2] after a wait whose timer could not be set, an abort rejects nothing that no caller awaits', async () => {
+  const unhandled: unknown[] = [];
+  const note = (fault: unknown): void => void unhandled.push(fault);
+  process.on('unhandledRejection', note);
+  const abort = new AbortController();
+  const clock = new VirtualClock();
+  clock.schedule = () => {
+    throw new Error('the host has ended');
+  };
+  const timeout = new StreamTimeout(clock, abort.signal);
+  await expect(timeout.wait(never(), 1_000, late)).rejects.toThrow('the host has ended');
+  abort.abort();
+  await new Promise((resolve) => void setImmediate(resolve));
+  process.off('unhandledRejection', note);
+  expect(unhandled).toEqual([]);
+});

@@ -11,6 +11,7 @@ import { CONSOLE_PATCHES } from './patches/console.ts';
 import { DIRECTORY_PATCHES } from './patches/directory.ts';
 import { TELEMETRY_PATCHES } from './patches/telemetry.ts';
 import { FILE_PATCHES } from './patches/files.ts';
+import { GENERATION_PATCHES } from './patches/generations.ts';
 import { IMAGE_PATCHES } from './patches/images.ts';
 import { INCARNATION_PATCHES } from './patches/incarnations.ts';
 import { JOURNAL_PATCHES } from './patches/journal.ts';
@@ -32,6 +33,7 @@ export const PATCHES: readonly Patch[] = [
   ...DIRECTORY_PATCHES,
   ...TELEMETRY_PATCHES,
   ...FILE_PATCHES,
+  ...GENERATION_PATCHES,
   ...IMAGE_PATCHES,
   ...INCARNATION_PATCHES,
   ...JOURNAL_PATCHES,

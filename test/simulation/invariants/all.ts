@@ -5,6 +5,7 @@ import { approvedFirst } from './approved-first.ts';
 import { judgedFirst } from './judged-first.ts';
 import { bounded } from './bounded.ts';
 import { closedParts } from './closed-parts.ts';
+import { completeCalls } from './complete-calls.ts';
 import { drawnRun } from './drawn-run.ts';
 import { everythingEnds } from './everything-ends.ts';
 import { exportedSpans } from './exported-spans.ts';
@@ -34,6 +35,7 @@ import { savedText } from './saved-text.ts';
 import { settledOnce } from './settled-once.ts';
 import { takenOnce } from './taken-once.ts';
 import { unsafeOnce } from './unsafe-once.ts';
+import { wholeAnswer } from './whole-answer.ts';
 import { wholeFork } from './whole-fork.ts';
 import { withinLimits } from './within-limits.ts';
 
@@ -69,6 +71,8 @@ export const INVARIANTS: readonly Invariant[] = [
   exportedSpans,
   ownBranch,
   takenOnce,
+  completeCalls,
+  wholeAnswer,
   wholeFork,
   keptFiles,
   reportedTools,

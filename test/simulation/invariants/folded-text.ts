@@ -38,7 +38,7 @@ export const foldedText: Invariant = {
     if (!isWhole) return;
     const wasLost =
       facts.some((fact) => fact.type === 'host_ended' && fact.why !== 'replaced') ||
-      history.faults.some(({ type }) => type === 'write' || type === 'sync');
+      history.faults.some(({ type }) => type === 'write' || type === 'statement' || type === 'sync');
     const open = new Set<number | null>();
     const items = history.messages.flatMap(({ generations }) => generations.flatMap(({ items: all }) => all));
     const thoughts = new Set(items.flatMap((item) => (item.type === 'thought' ? [words(item.words)] : [])));

@@ -2,7 +2,7 @@ import { byRun, factsOf, rerunsOf, runOfKey } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 /** Finishes after which only what has started goes on (P15). */
-const BAD: ReadonlySet<string> = new Set(['content_filter', 'error', 'throws', 'silent']);
+const BAD: ReadonlySet<string> = new Set(['content_filter', 'error', 'throws', 'silent', 'unknown']);
 /** Finishes after which actions that wait for the generation are cancelled (S14). */
 const SHORT: ReadonlySet<string> = new Set([...BAD, 'length']);
 

@@ -9,12 +9,13 @@ interface Patch {
   readonly at: number;
 }
 
+const NO_TIME: ReadonlySet<string> = new Set(['clock', 'full_disk', 'write', 'statement']);
 /** A turn may begin later than its timer. */
 const TURN_MS = 50;
 
 /** How long text can stay unsaved in a history; infinite if the hosts' clock or the disk does not allow a statement. */
 function mostMs({ faults }: History): number {
-  if (faults.some(({ type }) => type === 'clock' || type === 'full_disk' || type === 'write')) return Infinity;
+  if (faults.some(({ type }) => NO_TIME.has(type))) return Infinity;
   const syncMs = faults.map((fault) => (fault.type === 'slow_disk' ? fault.ms : 0));
   return limits.unsavedTextLaterMs + TURN_MS + Math.max(0, ...syncMs) * 2;
 }

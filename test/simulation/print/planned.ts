@@ -76,6 +76,8 @@ function faultTexts(fault: Fault): Planned[] {
       return [{ at: fault.at, text: `the host is evicted; ${kept(fault.keeps)}` }];
     case 'write':
       return [{ at: null, text: `the write ${fault.statement} of host ${fault.life} fails` }];
+    case 'statement':
+      return [{ at: null, text: `${statementText(fault)} fails` }];
     case 'sync':
       return [
         { at: null, text: `the sync ${fault.sync} of host ${fault.life} fails, and resets it; ${kept(fault.keeps)}` },
@@ -112,6 +114,13 @@ function faultTexts(fault: Fault): Planned[] {
         { at: fault.at + fault.forMs, text: 'the collector answers again' },
       ];
   }
+}
+
+const OWNERS = { session: 'the session', fork: 'its forks', index: 'the index of all sessions' } as const;
+
+/** `the write 3 of the session that names events` */
+function statementText({ in: where, does, names, statement }: Extract<Fault, { type: 'statement' }>): string {
+  return `the ${does} ${statement} of ${OWNERS[where]}${names === null ? '' : ` that names ${names}`}`;
 }
 
 export function decisionText({ afterMs, approved, times }: DecisionScript): string {

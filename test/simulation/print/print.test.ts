@@ -72,6 +72,8 @@ What happened:
       faults: [
         { type: 'crash', life: 1, call: 30, keeps: 0.5 },
         { type: 'write', life: 2, statement: 200 },
+        { type: 'statement', in: 'fork', does: 'read', names: null, statement: 4 },
+        { type: 'statement', in: 'session', does: 'write', names: 'events', statement: 3 },
         { type: 'clock', at: 10, byMs: -5_000 },
         { type: 'full_disk', at: 20, forMs: 50 },
         { type: 'index', at: 30, forMs: 0, works: false },
@@ -85,6 +87,8 @@ What happened:
       'At 60 ms, a client cancels the open runs.',
       'Host 1 crashes at its call 30 of a port; the last 50 % of the unsynced writes are lost.',
       'The write 200 of host 2 fails.',
+      'The read 4 of its forks fails.',
+      'The write 3 of the session that names events fails.',
       'At 10 ms, the clock of the hosts jumps back 5000 ms.',
       'At 20 ms, the disk is full.',
       'At 70 ms, the disk has space again.',

@@ -3,6 +3,7 @@ import type {
   ActionScript,
   AgentSettings,
   AttemptScript,
+  CutScript,
   FileScript,
   GenerationScript,
   History,
@@ -12,7 +13,7 @@ import type {
 import { INVARIANTS } from '../invariants/all.ts';
 import type { Violation } from '../invariants/invariant.ts';
 import type { Observation } from '../observation.ts';
-import { actionsOf, textOf, tokenOf } from '../script.ts';
+import { actionsOf, cutPlace, textOf, tokenOf } from '../script.ts';
 import { USUAL_AGENT, USUAL_GENERATION } from '../usual.ts';
 import { counted, decisionText, plannedOf, sendingText } from './planned.ts';
 import { timelineText } from './timeline.ts';
@@ -108,13 +109,16 @@ function fileText({ form, body }: FileScript): string {
 }
 
 function generationLines(script: GenerationScript, message: number, generation: number, isPosted: boolean): string[] {
-  const { finish, pieceChars, gapMs, reportsUsage } = script;
+  const { finish, pieceChars, gapMs, reportsUsage, calls, cut, reason } = script;
   const pieces = pieceChars === USUAL_GENERATION.pieceChars ? '' : ` in pieces of ${pieceChars} characters`;
   const gap = gapMs === 0 ? '' : `, with pauses of ${gapMs} ms`;
   const usage = reportsUsage ? ', reports its usage' : '';
   const who = isPosted ? 'The text is posted' : `Generation ${generation} is written`;
-  const how = isPosted ? pieces : `${pieces}${gap}${usage}, and finishes with "${finish}"`;
   const text = textOf(message, generation, script);
+  const asCalls =
+    calls === null ? '' : `, with its actions as function calls (${calls.written}, repeats ${calls.repeats})`;
+  const ending = cut === null ? `finishes with "${reason ?? finish}"` : cutText(cut, calls === null ? text : null);
+  const how = isPosted ? pieces : `${pieces}${gap}${usage}${asCalls}, and ${ending}`;
   return [
     `    ${who}${how}:`,
     `      ${text === '' ? '(nothing)' : indented(text, '      ')}`,
@@ -122,6 +126,14 @@ function generationLines(script: GenerationScript, message: number, generation: 
       attemptLines(action, tokenOf({ message, generation, action: place })),
     ),
   ];
+}
+
+/** @param text null: it is cut off between two chunks */
+function cutText(cut: CutScript, text: string | null): string {
+  const where = text === null ? `before chunk ${cut.chars} of its chunks` : `after ${cutPlace(text, cut)} characters`;
+  const pause = cut.pauseMs === 0 ? '' : `, ${cut.pauseMs} ms later`;
+  const keeps = cut.cause === 'host' ? `, keeps ${cut.keeps}` : '';
+  return `is cut off ${where}${pause} (${cut.cause}${keeps})`;
 }
 
 function attemptLines({ attempts }: ActionScript, token: string): string[] {

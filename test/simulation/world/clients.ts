@@ -16,7 +16,8 @@ import { CLIENT_PROTOCOLS } from '../protocols/protocols.ts';
 import { placeOf, textOf } from '../script.ts';
 import type { Host } from './host.ts';
 import type { Fact } from '../observation.ts';
-import { DiskFailure, HostGone } from './life.ts';
+import { DiskFailure } from './disk-failure.ts';
+import { HostGone } from './life.ts';
 import { filesOfContent } from '../../../src/domain/content.ts';
 import { admitContent } from '../../../src/policies/message-content.ts';
 import type { AdmittedContent, GivenPart } from '../../../src/policies/message-content.ts';
@@ -257,7 +258,7 @@ export class Clients {
     );
   }
 
-  /** Makes a fork at the end of a run that was accepted. Its own storage does not fail. */
+  /** Makes a fork at the end of a run that was accepted, which the client asks for again if it fails. */
   async fork({ back }: Extract<Request, { type: 'fork' }>): Promise<void> {
     await this.#request(async (host) => {
       const { session, incarnation } = host;
@@ -266,10 +267,10 @@ export class Clients {
       if (number === null) return;
       const run = this.#runOf(host, number);
       session.branches.requireForkable(run);
-      const journal = new Journal(openNodeSql());
+      const journal = new Journal(this.#stage.statements.over(openNodeSql(), 'fork'));
       const target = new ForkTarget(journal, FORK, null);
       try {
-        for await (const page of session.forkPages(run)) {
+        for await (const page of readBy(host, session.forkPages(run))) {
           // The next page is another request to the host.
           await host.life.wait(FORK_PAGE_MS);
           await target.take(structuredClone(page));
@@ -476,6 +477,21 @@ async function ask<T>(host: Host, send: (host: Host) => Promise<T>): Promise<Ans
 
 function codeOf(answer: unknown): string {
   return answer instanceof EngineError ? answer.code : 'accepted';
+}
+
+/** Pages of a fork, whose reads may fail. */
+async function* readBy<Page>({ life }: Host, iterable: AsyncIterable<Page>): AsyncGenerator<Page> {
+  const pages = iterable[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      life.forkPages += 1;
+      const { done, value } = await pages.next().finally(() => (life.forkPages -= 1));
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    await pages.return?.();
+  }
 }
 
 async function* pieces(text: string, chars: number): AsyncGenerator<string> {

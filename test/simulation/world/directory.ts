@@ -7,10 +7,12 @@
  *  2. It is sent when everything that the host has written before is durable, as the platform guarantees.
  */
 import type { DirectoryEntry, DirectoryIndex } from '../../../src/domain/directory.ts';
+import type { SqlDatabase } from '../../../src/domain/ports/storage.ts';
 import { DirectoryShard } from '../../../src/policies/directory-shard.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { Fault } from '../history.ts';
 import type { Listed, ListedRun } from '../observation.ts';
+import { DiskFailure } from './disk-failure.ts';
 import type { Life } from './life.ts';
 import type { Stage } from './stage.ts';
 
@@ -26,7 +28,7 @@ const MOST_LATE_MS = 5_000;
 
 export class WorldDirectory {
   readonly #stage: Stage;
-  readonly #sql = openNodeSql();
+  readonly #sql: SqlDatabase;
   readonly #shard: DirectoryShard;
   /** Calls so far. */
   #calls = 0;
@@ -35,6 +37,7 @@ export class WorldDirectory {
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    this.#sql = stage.statements.over(openNodeSql(), 'index', () => this.#calls > 0);
     this.#shard = new DirectoryShard(
       this.#sql,
       () => stage.hostNow,
@@ -74,10 +77,10 @@ export class WorldDirectory {
     const call = this.#calls;
     time.after(ONE_WAY_MS, () => {
       const fault = this.#fault();
-      if (fault === null) act();
       // Some of it arrives before the answer is lost, and some much later.
-      else if (fault.works) this.#arrive(call % 2 === 0 ? 0 : fault.at + fault.forMs - time.now + late(call), act);
-      time.after(ONE_WAY_MS, () => (fault === null ? resolve() : reject(new NoAnswer())));
+      if (fault?.works === true) this.#arrive(call % 2 === 0 ? 0 : fault.at + fault.forMs - time.now + late(call), act);
+      const isDone = fault === null && isDoneBy(act);
+      time.after(ONE_WAY_MS, () => (isDone ? resolve() : reject(new NoAnswer())));
     });
     await life.answered(promise);
   }
@@ -86,7 +89,7 @@ export class WorldDirectory {
     this.underway += 1;
     this.#stage.time.after(afterMs, () => {
       this.underway -= 1;
-      act();
+      isDoneBy(act);
     });
   }
 
@@ -96,6 +99,17 @@ export class WorldDirectory {
       fault.type === 'index' && fault.at <= time.now && time.now < fault.at + fault.forMs ? [fault] : [],
     );
     return now.find(({ works }) => !works) ?? now[0] ?? null;
+  }
+}
+
+/** Whether no statement of it failed. */
+function isDoneBy(act: () => void): boolean {
+  try {
+    act();
+    return true;
+  } catch (fault) {
+    if (fault instanceof DiskFailure) return false;
+    throw fault;
   }
 }
 

@@ -15,9 +15,33 @@ import type { SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
 /** Key-value storage beside the tables of a session. */
 export const CREATE_NOTES = `CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`;
 
+/** What is known about the text of a statement: the engine and the world have few of them. */
+interface Kind {
+  /** It changes the set of tables. */
+  readonly definesTables: boolean;
+  readonly namesEvents: boolean;
+}
+
+const kinds = new Map<string, Kind>();
+
+function kindOf(text: string): Kind {
+  let kind = kinds.get(text);
+  if (kind === undefined) {
+    kind = { definesTables: /\b(?:CREATE|DROP|ALTER)\b/i.test(text), namesEvents: /\bevents\b/.test(text) };
+    kinds.set(text, kind);
+  }
+  return kind;
+}
+
 export class Disk {
   #db = new DatabaseSync(':memory:');
   readonly #statements = new Map<string, StatementSync>();
+  /** Names of the tables; null: they have to be read. */
+  #tables: ReadonlySet<string> | null = null;
+  /** Increases when something is written or lost: what was read before is still the same. */
+  version = 0;
+  /** Events were written or lost since `durableSeq` was read. */
+  #hasNewEvents = false;
   /** Turns since the last commit; 0 means that no transaction is open. */
   #turns = 0;
   #isTurnOpen = false;
@@ -28,34 +52,30 @@ export class Disk {
   #durableAlarm: number | null = null;
 
   exec(text: string, parameters: readonly SqlValue[], writes: boolean): SqlRow[] {
-    if (writes) this.#openTurn();
-    let statement = this.#statements.get(text);
-    if (statement === undefined) {
-      statement = this.#db.prepare(text);
-      this.#statements.set(text, statement);
-    }
-    return statement.all(...parameters) as SqlRow[];
+    if (writes) this.#write(kindOf(text));
+    return this.#prepared(text).all(...parameters) as SqlRow[];
   }
 
   script(text: string): void {
-    this.#openTurn();
+    this.#write(kindOf(text));
     this.#db.exec(text);
   }
 
   has(table: string): boolean {
-    return this.exec(`SELECT 1 FROM sqlite_master WHERE name = ?`, [table], false).length > 0;
+    return this.#tableNames().has(table);
   }
 
   transaction<T>(body: () => T): T {
     this.#openTurn();
-    this.#db.exec('SAVEPOINT body');
+    this.#control('SAVEPOINT body');
     try {
       const value = body();
-      this.#db.exec('RELEASE body');
+      this.#control('RELEASE body');
       return value;
     } catch (fault) {
-      this.#db.exec('ROLLBACK TO body');
-      this.#db.exec('RELEASE body');
+      this.#control('ROLLBACK TO body');
+      this.#control('RELEASE body');
+      this.#undone();
       throw fault;
     }
   }
@@ -63,19 +83,23 @@ export class Disk {
   /** Everything that was written until now is durable. */
   commit(): void {
     if (this.#turns === 0) return;
-    this.#db.exec('COMMIT');
+    this.#control('COMMIT');
     this.#turns = 0;
     this.#isTurnOpen = false;
     this.#durableAlarm = this.alarm;
     this.#alarms.length = 0;
-    this.durableSeq = this.#lastSeq();
+    if (this.#hasNewEvents) this.durableSeq = this.#lastSeq();
+    this.#hasNewEvents = false;
   }
 
   /** The host is lost: of the turns since the last commit, this part remains (0 to 1). The turn itself is lost. */
   lose(keeps: number): void {
     const complete = this.#isTurnOpen ? this.#turns - 1 : this.#turns;
     const kept = Math.floor(complete * keeps);
-    if (kept < this.#turns) this.#db.exec(`ROLLBACK TO turn${kept + 1}`);
+    if (kept < this.#turns) {
+      this.#control(`ROLLBACK TO turn${kept + 1}`);
+      this.#undone();
+    }
     const alarms = this.#alarms.filter(({ turn }) => turn <= kept);
     this.#alarms.splice(0, this.#alarms.length, ...alarms);
     this.commit();
@@ -101,6 +125,7 @@ export class Disk {
     this.#db.close();
     this.#db = new DatabaseSync(':memory:');
     this.#statements.clear();
+    this.#undone();
     this.#durableAlarm = null;
     this.durableSeq = 0;
   }
@@ -111,20 +136,52 @@ export class Disk {
 
   /** Rows by table. */
   rows(): Record<string, number> {
-    const tables = this.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`, [], false);
     return Object.fromEntries(
-      tables.map(({ name }) => [
-        String(name),
-        Number(this.exec(`SELECT COUNT(*) AS count FROM ${String(name)}`, [], false)[0]?.['count']),
+      Array.from(this.#tableNames(), (name) => [
+        name,
+        Number(this.exec(`SELECT COUNT(*) AS count FROM ${name}`, [], false)[0]?.['count']),
       ]),
     );
   }
 
+  #tableNames(): ReadonlySet<string> {
+    const read = (): SqlRow[] => this.exec(`SELECT name FROM sqlite_master WHERE type = 'table'`, [], false);
+    return (this.#tables ??= new Set(read().map(({ name }) => String(name))));
+  }
+
+  #prepared(text: string): StatementSync {
+    let statement = this.#statements.get(text);
+    if (statement === undefined) {
+      statement = this.#db.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  /** A statement of a transaction: prepared, because there are many of them. */
+  #control(text: string): void {
+    this.#prepared(text).run();
+  }
+
+  #write({ definesTables, namesEvents }: Kind): void {
+    this.#openTurn();
+    this.version += 1;
+    if (definesTables) this.#tables = null;
+    if (namesEvents) this.#hasNewEvents = true;
+  }
+
+  /** Writes were undone. */
+  #undone(): void {
+    this.version += 1;
+    this.#tables = null;
+    this.#hasNewEvents = true;
+  }
+
   #openTurn(): void {
     if (this.#isTurnOpen) return;
-    if (this.#turns === 0) this.#db.exec('BEGIN');
     this.#turns += 1;
-    this.#db.exec(`SAVEPOINT turn${this.#turns}`);
+    // The first one begins the transaction.
+    this.#control(`SAVEPOINT turn${this.#turns}`);
     this.#isTurnOpen = true;
     queueMicrotask(() => {
       this.#isTurnOpen = false;

@@ -36,7 +36,8 @@ import { seededOf } from '../seeded.ts';
 import { NoAnswer } from './directory.ts';
 import type { WorldDirectory } from './directory.ts';
 import type { WorldCollector } from './collector.ts';
-import { DiskFailure, HostGone, Life } from './life.ts';
+import { DiskFailure } from './disk-failure.ts';
+import { HostGone, Life } from './life.ts';
 import type { ScriptedModel } from './model.ts';
 import { POLICIES } from './policies.ts';
 import { EPOCH_MS, SESSION_ID } from './stage.ts';
@@ -112,6 +113,7 @@ export class Host {
       },
       clear: async () => {
         await this.#pause(stage.syncMs);
+        life.meet('write', 'everything');
         const notes = this.#outbox?.close() ?? [];
         around.beforeDeletion(this);
         stage.sessionDeleted(this.#leaving.has(this.session), notes, stage.hostNow + limits.watchdogMs);
@@ -129,6 +131,7 @@ export class Host {
       clock: life.clock,
       setAlarm: (at) => {
         life.enter();
+        life.meet('write', 'alarm');
         stage.setAlarm(at);
         return Promise.resolve();
       },

@@ -9,17 +9,13 @@
 import type { Clock } from '../../../src/domain/ports/clock.ts';
 import type { SqlDatabase, SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
 import type { Fault } from '../history.ts';
+import { DiskFailure } from './disk-failure.ts';
 import { CREATE_NOTES } from './disk.ts';
 import type { Stage } from './stage.ts';
 
 /** Thrown by every port of a host that has ended. */
 export class HostGone extends Error {
   override readonly name = 'HostGone';
-}
-
-/** A failure of the disk that the history wants. */
-export class DiskFailure extends Error {
-  override readonly name = 'DiskFailure';
 }
 
 const READS = /^\s*SELECT/i;
@@ -98,16 +94,22 @@ export class Life {
       this.enter();
       const writes = !READS.test(text);
       if (writes) this.#failWrite();
+      this.meet(writes ? 'write' : 'read', text);
       return this.#stage.disk.exec(text, parameters, writes);
     },
     script: (text) => {
       this.enter();
       this.#failWrite();
+      this.meet('write', text);
       this.#stage.disk.script(text);
     },
     transaction: (body) => {
       this.enter();
-      return this.#stage.disk.transaction(body);
+      return this.#stage.disk.transaction(() => {
+        const value = body();
+        this.meet('write', 'transaction');
+        return value;
+      });
     },
     sync: async () => {
       this.enter();
@@ -147,6 +149,18 @@ export class Life {
         .map(({ key, value }) => [String(key), JSON.parse(String(value)) as T]);
     },
   };
+
+  /** Called at each statement. `alarm` and `everything` are statements as well. @throws DiskFailure if it fails */
+  meet(does: 'write' | 'read', text: string): void {
+    const isOfFork = does === 'read' && this.forkPages > 0;
+    const statements = this.#stage.statements;
+    if (!statements.fails('session', does, text) && !(isOfFork && statements.fails('fork', 'read', text))) return;
+    this.hasFailed = this.#stage.hasDiskFailed = true;
+    throw new DiskFailure(`a ${does} failed`);
+  }
+
+  /** Pages of forks that are being read. */
+  forkPages = 0;
 
   /** The platform sends a request to another object when everything that was written before it is durable. */
   async gate(): Promise<void> {

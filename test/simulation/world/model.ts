@@ -2,9 +2,15 @@
 import { EngineError } from '../../../src/domain/errors.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ChatMessage, ModelDelta, ModelProvider, ModelRequest } from '../../../src/domain/ports/model.ts';
-import type { GenerationScript } from '../history.ts';
+import { readChunk } from '../../../src/llm/providers/chunk.ts';
+import { GENERIC } from '../../../src/llm/providers/presets.ts';
+import { createCaller } from '../../../src/llm/routing/caller.ts';
+import type { Connection } from '../../../src/llm/routing/caller.ts';
+import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
+import { chunksOf, isOfEndpoint } from '../endpoint.ts';
+import type { CutScript, GenerationScript } from '../history.ts';
 import type { Fact, ShownMarker, ShownResult } from '../observation.ts';
-import { textOf } from '../script.ts';
+import { textOf, writtenOf } from '../script.ts';
 import { marksIn } from '../seeded.ts';
 import { bytesOf, hashOf } from './files.ts';
 import { HostGone } from './life.ts';
@@ -19,7 +25,13 @@ export const LAST: GenerationScript = {
   pieceChars: 1_000,
   gapMs: 0,
   reportsUsage: false,
+  calls: null,
+  cut: null,
+  reason: null,
 };
+
+/** The finish of a generation with a reason that is not known: it counts as failed. */
+export const UNKNOWN = 'unknown';
 
 /** How long a summary takes. */
 const SUMMARY_MS = 40;
@@ -53,11 +65,8 @@ export class ScriptedModel {
     return { name: 'scripted', stream: (request) => this.#stream(life, incarnation, request) };
   }
 
-  async *#stream(
-    life: Life,
-    incarnation: number,
-    { agent, messages, signal }: ModelRequest,
-  ): AsyncGenerator<ModelDelta> {
+  async *#stream(life: Life, incarnation: number, request: ModelRequest): AsyncGenerator<ModelDelta> {
+    const { agent, messages, signal } = request;
     life.enter();
     // As fetch does: a call that was aborted before it began reaches no provider.
     signal.throwIfAborted();
@@ -78,20 +87,76 @@ export class ScriptedModel {
     const files = await this.#filesOf(messages);
     if (files !== null) note({ type: 'files_shown', message, call, ...files });
     const script = this.#stage.history.messages[message]?.generations[call] ?? LAST;
-    const text = textOf(message, call, script);
-    for (let at = 0; at < text.length; at += script.pieceChars) {
-      await this.#pause(life, script.gapMs, signal);
-      yield { type: 'text', text: text.slice(at, at + script.pieceChars) };
+    const { cut, pieceChars, gapMs } = script;
+    const delivered = (finish: string): void => note({ type: 'generation_delivered', message, call, finish });
+    if (isOfEndpoint(script)) {
+      return yield* this.#endpoint(life, script, chunksOf(message, call, script), delivered).stream(request);
     }
-    const { finish } = script;
-    await this.#pause(life, finish === 'silent' ? limits.betweenTokensMs : script.gapMs, signal);
-    note({ type: 'generation_delivered', message, call, finish });
+    const text = writtenOf(textOf(message, call, script), cut);
+    for (let at = 0; at < text.length; at += pieceChars) {
+      await this.#pause(life, gapMs, signal);
+      yield { type: 'text', text: text.slice(at, at + pieceChars) };
+    }
+    const finish = cut === null ? script.finish : await this.#cutOff(life, cut, signal);
+    await this.#pause(life, finish === 'silent' ? limits.betweenTokensMs : gapMs, signal);
+    delivered(finish);
     if (finish === 'throws' || finish === 'silent') throw new EngineError('model_unavailable', 'the model gives up');
     if (script.reportsUsage) {
       const usage = { promptTokens: 100, completionTokens: text.length, cachedTokens: 0, estimated: false };
       yield { type: 'usage', usage };
     }
     yield { type: 'finish', reason: finish };
+  }
+
+  /** @returns how the generation finishes, if its host lives */
+  async #cutOff(
+    life: Life,
+    { cause, pauseMs, keeps }: CutScript,
+    signal: AbortSignal,
+  ): Promise<'throws' | 'silent' | 'length'> {
+    await this.#pause(life, pauseMs, signal);
+    if (cause !== 'host') return cause === 'dropped' ? 'throws' : cause;
+    life.end('lost during a generation', keeps);
+    throw new HostGone();
+  }
+
+  /** The endpoint is real up to its chunks. */
+  #endpoint(
+    life: Life,
+    script: GenerationScript,
+    chunks: readonly object[],
+    delivered: (finish: string) => void,
+  ): ModelProvider {
+    const { cut, gapMs, reason } = script;
+    const sent = chunks.slice(0, cut === null ? -1 : cut.chars % chunks.length);
+    const pause = async (ms: number, signal: AbortSignal): Promise<void> => await this.#pause(life, ms, signal);
+    const cutOff = async (signal: AbortSignal): Promise<GenerationScript['finish']> =>
+      cut === null ? script.finish : await this.#cutOff(life, cut, signal);
+    async function* answer(signal: AbortSignal): AsyncGenerator<readonly object[]> {
+      for (const chunk of sent) {
+        await pause(gapMs, signal);
+        yield [chunk];
+      }
+      const finish = await cutOff(signal);
+      // Longer than the endpoint may be silent.
+      await pause(finish === 'silent' ? limits.betweenTokensMs + 1 : gapMs, signal);
+      const isGivenUp = finish === 'throws' || finish === 'silent';
+      delivered(isGivenUp || reason === null ? finish : UNKNOWN);
+      if (isGivenUp) throw new Error('the connection was lost');
+      if (cut !== null) yield [{ choices: [{ index: 0, delta: {}, finish_reason: finish }] }];
+      else yield chunks.slice(-1);
+    }
+    const connection: Connection = {
+      secret: null,
+      keyAdvice: null,
+      open: (_, { signal }) => Promise.resolve(answer(signal)),
+      read: readChunk,
+    };
+    const endpoint = new Endpoint({ name: 'scripted', key: null }, life.clock);
+    const { betweenTokensMs } = limits;
+    const sight = { takes: GENERIC.attachments, vision: true };
+    const options = { defaultModel: 'scripted', clock: life.clock, random: () => 0.5, sight, endpoint };
+    return createCaller(connection, { ...options, firstTokenMs: betweenTokensMs, betweenTokensMs });
   }
 
   /** Without marks of messages: what it covers is in its event. */

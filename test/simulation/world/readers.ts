@@ -8,7 +8,8 @@ import { batchStream } from '../../../src/http/sse.ts';
 import type { ReaderFrame, ReaderLog } from '../observation.ts';
 import type { Request } from '../history.ts';
 import type { Host } from './host.ts';
-import { DiskFailure, HostGone } from './life.ts';
+import { DiskFailure } from './disk-failure.ts';
+import { HostGone } from './life.ts';
 import type { Stage } from './stage.ts';
 
 /** Pause before a new connection; doubled while no event of the journal arrives. */

@@ -53,15 +53,28 @@ export function messageOf(key: unknown, input: string): number | null {
   return number === undefined ? markedIn(input) : Number(number);
 }
 
+interface Read {
+  readonly version: number;
+  readonly parameters: readonly (string | number)[];
+  readonly rows: readonly Record<string, unknown>[];
+}
+
 export class Rows {
   readonly #disk: Disk;
+  /** What was read last, by statement. */
+  readonly #reads = new Map<string, Read>();
 
   constructor(disk: Disk) {
     this.#disk = disk;
   }
 
-  query(table: string, sql: string, ...parameters: readonly (string | number)[]): Record<string, unknown>[] {
-    return this.#disk.has(table) ? this.#disk.exec(sql, parameters, false) : [];
+  query(table: string, sql: string, ...parameters: readonly (string | number)[]): readonly Record<string, unknown>[] {
+    const { version } = this.#disk;
+    const read = this.#reads.get(sql);
+    if (read?.version === version && parameters.every((value, at) => value === read.parameters[at])) return read.rows;
+    const rows = this.#disk.has(table) ? this.#disk.exec(sql, parameters, false) : [];
+    this.#reads.set(sql, { version, parameters, rows });
+    return rows;
   }
 
   get openRuns(): number[] {

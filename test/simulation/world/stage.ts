@@ -3,9 +3,11 @@ import type { Fact } from '../observation.ts';
 import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
+import { actionsOf } from '../script.ts';
 import { CREATE_NOTES, Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
+import { FailingStatements } from './statements.ts';
 
 export type FactWithoutTime = Fact extends infer F ? (F extends Fact ? Omit<F, 'at'> : never) : never;
 
@@ -61,13 +63,21 @@ export class Stage {
   readonly hasFleet: boolean;
   /** Whether messages have files. */
   readonly hasFiles: boolean;
+  /** Whether a script calls a tool of the client. */
+  readonly hasClientCalls: boolean;
+
+  readonly statements: FailingStatements;
 
   constructor(history: History) {
     this.history = history;
+    this.statements = new FailingStatements(history.faults, () => this.isCalm);
     this.hasIndex = history.faults.some(({ type }) => type === 'index');
     this.hasCollector = history.faults.some(({ type }) => type === 'collector');
     this.hasFleet = history.faults.some(({ type }) => type === 'runner');
     this.hasFiles = history.messages.some(({ files }) => files.length > 0);
+    this.hasClientCalls = history.messages.some(({ generations }) =>
+      generations.some((script) => actionsOf(script).some(({ target }) => target === 'client')),
+    );
     this.time = new TimeQueue(history.order);
   }
 

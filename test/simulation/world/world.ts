@@ -165,6 +165,7 @@ class World {
           break;
         case 'crash':
         case 'write':
+        case 'statement':
         case 'sync':
       }
     }
@@ -299,6 +300,7 @@ class World {
 
   /** Clients that have missed an event find the calls in the document of the run. */
   #seeCalls(): void {
+    if (!this.#stage.hasClientCalls) return;
     for (const { id, token } of this.#rows.calls) this.#clients.seeCall(id, token);
   }
 
