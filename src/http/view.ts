@@ -202,6 +202,8 @@ const WARNINGS: Readonly<Record<WarningCode | 'run_recovered', boolean>> = {
   truncated: true,
   unknown_name: false,
   generation_cut: true,
+  // The endpoint's own word.
+  unknown_finish_reason: false,
   cache_ignored: true,
   overloaded: true,
   unknown_price: true,
