@@ -86,8 +86,32 @@ const environment = z.object({
 /** Every environment variable that the runner reads. */
 export const RUNNER_SETTINGS: readonly string[] = Object.keys(environment.shape);
 
+/** Variables with the same prefix: those of GitHub's runners, and settings of the Worker. */
+const OF_OTHERS =
+  /^RUNNER_(?:OS|ARCH|NAME|TEMP|TOOL_CACHE|TOOLSDIRECTORY|WORKSPACE|DEBUG|ENVIRONMENT|TRACKING_ID|USER|PERFLOG|MANUALLY_TRAP_SIG|ALLOW_RUNASROOT|URLS|INSTANCES|ACCESS_ID|ACCESS_SECRET)$/;
+
+function isKnown(name: string): boolean {
+  return RUNNER_SETTINGS.includes(name) || OF_OTHERS.test(name);
+}
+
+/** The setting with the most equal characters at its beginning and end. */
+function nearestTo(name: string): string {
+  const common = (a: string, b: string): number => {
+    let length = 0;
+    while (length < a.length && a[length] === b[length]) length += 1;
+    return length;
+  };
+  const reversed = (text: string): string => [...text].toReversed().join('');
+  const likeness = (one: string): number => common(one, name) + common(reversed(one), reversed(name));
+  return RUNNER_SETTINGS.toSorted((a, b) => likeness(b) - likeness(a))[0] ?? '';
+}
+
 /** @throws Error that names each invalid variable */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): RunnerConfig {
+  const unknown = Object.keys(variables).filter((name) => name.startsWith('RUNNER_') && !isKnown(name));
+  if (unknown.length > 0) {
+    throw new Error(unknown.map((name) => `${name}: unknown setting (did you mean ${nearestTo(name)}?)`).join('\n'));
+  }
   // an empty variable counts as unset
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { limits } from './limits.ts';
+import { privateFolder, privateTree } from './private-folder.ts';
 
 const MARK = '.set-aside-';
 /** Additional files of a SQLite database. */
@@ -28,15 +29,10 @@ export class StateFolder {
     this.#options = options;
   }
 
-  /** @throws Error of the file system if it cannot be created */
+  /** Creates it, or makes an existing one private. @throws Error that names it if that is not possible */
   create(): void {
-    if (fs.existsSync(this.directory) && fs.statSync(this.directory).isDirectory()) return;
-    try {
-      fs.mkdirSync(this.directory, { recursive: true });
-    } catch {
-      // with `recursive`, the error would be ENOENT on a read-only disk
-      fs.mkdirSync(this.directory);
-    }
+    privateFolder(path.dirname(this.directory));
+    privateTree(this.directory);
   }
 
   file(name: string): string {

@@ -25,7 +25,14 @@ const root = join(import.meta.dirname, '..');
 
 /** The schema for editors: restricts `kind` to one kind, in both spellings. */
 function jsonSchemaOf(kind: Kind): JsonObject {
-  const schema = z.toJSONSchema(SCHEMAS[kind], { io: 'input', unrepresentable: 'any' }) as JsonObject;
+  const schema = z.toJSONSchema(SCHEMAS[kind], {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      // the fields of authors, which the loader accepts everywhere (K10)
+      if (jsonSchema.additionalProperties === false) jsonSchema.patternProperties = { '^(metadata$|x-)': {} };
+    },
+  }) as JsonObject;
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
   const described = isJsonObject(properties['kind']) ? properties['kind'] : {};
   return {

@@ -1,17 +1,14 @@
 /** `.dev.vars` and the environment: names, API keys and secrets. Values of secrets are never printed. */
-import { parseEnv } from 'node:util';
 import { join } from 'node:path';
-import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
 import { limits as runnerLimits } from '../../container-runner/limits.ts';
 import { messageOf } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
 import { parseSigningKeys } from '../../src/executors/runner/list.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
 import { portOf } from '../system/ports.ts';
 import { checkWorkerSettings } from '../system/settings.ts';
-import { START_SETTINGS } from '../system/start-settings.ts';
+import { parseDevVars, unknownSettings } from '../system/dev-vars.ts';
 import { found, ok } from './finding.ts';
 import type { Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
@@ -23,28 +20,20 @@ const LEAST_KEY_CHARS = 16;
 const ROLE_CHARS = 14;
 /** A repeated word or a row of digits has fewer. */
 const LEAST_DISTINCT = 8;
-const ALL_SETTINGS = [...new Set([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS])];
 
 export function checkSettings({ settings, devVars, worker }: ProjectFiles): Finding[] {
-  const unknown = settings.unknown.map((name) => {
-    const [nearest] = nearestNames(name, ALL_SETTINGS);
+  const unknown = unknownSettings(devVars).map(({ name, nearest }) => {
     return found(
       'unknown_setting',
       `.dev.vars has an unknown setting ${name}`,
-      nearest === undefined
+      nearest === null
         ? `remove ${name} from .dev.vars, or begin its name with TOOL_ if it is a secret of a tool`
         : `${nearest}=… instead of ${name}=… in .dev.vars`,
     );
   });
-  const malformed = withoutQuoted(devVars)
-    .split('\n')
-    .flatMap((line, at) => {
-      if (LINE.test(line)) return [];
-      // the line may contain a secret
-      return [
-        found('malformed_line', `.dev.vars:${at + 1} is not NAME=value`, `NAME=value in line ${at + 1} of .dev.vars`),
-      ];
-    });
+  const malformed = parseDevVars(devVars).issues.map(({ line, message }) =>
+    found('malformed_line', `.dev.vars:${line} ${message}`, `NAME=value in line ${line} of .dev.vars`),
+  );
   const { start } = settings;
   const invalid = [
     ...invalidIn(() => void portOf(start, 'PORT')),
@@ -55,14 +44,6 @@ export function checkSettings({ settings, devVars, worker }: ProjectFiles): Find
   if (findings.length > 0) return findings;
   return [ok('settings', devVars === '' ? 'no .dev.vars: the defaults apply' : 'all settings of .dev.vars are known')];
 }
-
-/** Without values in quotation marks, which may have several lines. */
-function withoutQuoted(text: string): string {
-  return text.replaceAll(/(?<==[ \t]*)("[^"]*"|'[^']*'|`[^`]*`)/g, (value) => value.replaceAll(/[^\n]/g, ''));
-}
-
-/** Nothing, a comment, or a setting; quotation marks that nothing closes are left. */
-const LINE = /^\s*(?:#.*|(?:export\s+)?[\w.-]+\s*=\s*(?!["'`]).*)?$/;
 
 /** The settings that have no check of their own; API_KEYS, the secrets and the model have one. */
 function withoutOthers(worker: ProjectFiles['worker']): Record<string, string> {
@@ -128,7 +109,7 @@ export function checkSecrets({ worker, devVars }: ProjectFiles, machine: Machine
     const weakness = weaknessOf(key.secret, runnerLimits.secretChars);
     if (weakness !== null) findings.push(found('runner_secret_weak', `${name} ${weakness}`));
   }
-  const filed = parseEnv(devVars)['RUNNER_SECRET'];
+  const filed = parseDevVars(devVars).values['RUNNER_SECRET'];
   const given = machine.environment['RUNNER_SECRET'];
   if (filed !== undefined && given !== undefined && given !== '' && filed !== given) {
     const lengths = `${given.length} and ${filed.length} characters`;

@@ -60,7 +60,11 @@ export const PROBLEMS = {
     'The setting has no effect: no part of the system reads this name.',
     '<nearest name>=… instead of <name>=… in .dev.vars',
   ),
-  malformed_line: problem('settings', 'The line has no effect: it is not NAME=value.', '<name>=<value> in .dev.vars'),
+  malformed_line: problem(
+    'settings',
+    'The system does not start: it cannot read the line.',
+    '<name>=<value> in .dev.vars',
+  ),
   invalid_setting: problem('settings', 'The system does not start with this value.', '<name>=… in .dev.vars'),
   keys_malformed: problem(
     'keys',

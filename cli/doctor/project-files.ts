@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { messageOf } from '../../src/domain/errors.ts';
 import { isJsonObject } from '../../src/domain/json.ts';
+import { parseDevVars } from '../system/dev-vars.ts';
 import { readSettings } from '../system/settings.ts';
 import type { SystemSettings } from '../system/settings.ts';
 import type { Machine } from './machine.ts';
@@ -43,7 +44,9 @@ const WRANGLER_FILES = ['wrangler.json', 'wrangler.jsonc', 'wrangler.toml'] as c
 /** @param environment the name of an environment of wrangler.toml; null means the top level */
 export async function readProject(root: string, environment: string | null, machine: Machine): Promise<ProjectFiles> {
   const devVars = machine.read(join(root, '.dev.vars')) ?? '';
-  const settings = readSettings(machine.environment, devVars);
+  // the check of the settings reports what cannot be read
+  const isValid = parseDevVars(devVars).issues.length === 0;
+  const settings = readSettings(machine.environment, isValid ? devVars : '');
   const name = WRANGLER_FILES.find((file) => machine.read(join(root, file)) !== null);
   if (name === undefined) {
     return { ...EMPTY, root, devVars, settings, worker: settings.worker };

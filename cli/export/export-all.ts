@@ -54,6 +54,7 @@ interface ListedRun {
 /** @throws Error if the system cannot be reached, rejects the key, or cannot list its sessions */
 export async function exportAll(connection: Connection, options: ExportOptions): Promise<ExportResult> {
   const { folder, report } = options;
+  // what people wrote, and what the system answered: private
   for (const one of [folder, join(folder, 'sessions')]) makeNamedFolder(one);
   const client = new Client(connection, options.wait);
   const manifests = await saveManifests(client, join(folder, 'manifests.jsonl'));
@@ -138,7 +139,7 @@ async function saveManifests(client: Client, file: string): Promise<number> {
     const path = `/manifests/${encodeURIComponent(kind)}/${encodeURIComponent(name)}`;
     lines.push(`${JSON.stringify(await client.json(path))}\n`);
   }
-  replaceFile(file, lines.join(''));
+  replaceFile(file, lines.join(''), 0o600);
   return own.length;
 }
 
@@ -168,7 +169,7 @@ class Client {
         if (response.body === null) throw new Error(`GET ${path} has no body`);
         // Whatever an earlier attempt has left, or a link.
         rmSync(part, { force: true });
-        const target = createWriteStream(part, { flags: 'wx' });
+        const target = createWriteStream(part, { flags: 'wx', mode: 0o600 });
         const lines = new LineStarts();
         const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
         await pipeline(body, (source: AsyncIterable<Uint8Array>) => lines.pass(source), target);

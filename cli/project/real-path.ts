@@ -138,18 +138,18 @@ export function requireTarget(path: string): void {
   if (bounds !== null) targetIn(bounds, path);
 }
 
-/** Makes a folder that the user names. @throws Error with the path for a link out of the project */
+/** Makes a folder that the user names, for this user only. @throws Error with the path for a link out of the project */
 export function makeNamedFolder(path: string): void {
   const bounds = boundsOfNamed(path);
   let known = resolve(path);
   while (lstatSync(known, { throwIfNoEntry: false }) === undefined) known = dirname(known);
   withPath(path, () => bounds !== null && realPathIn(bounds, known));
-  mkdirSync(path, { recursive: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
 }
 
-/** Adds to the end of a file, or makes it. A link is not followed. @throws Error of the file system */
+/** Adds to the end of a file, or makes it, for this user only. A link is not followed. @throws Error of the file system */
 export function appendLine(path: string, line: string): void {
-  const file = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW, 0o666);
+  const file = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW, PRIVATE);
   try {
     writeFileSync(file, line);
   } finally {
@@ -178,11 +178,11 @@ export function requireOwnFolder(folder: string, skipped: string): void {
   check(folder);
 }
 
-/** Writes a file that the user names, such as `--out report.json`. @throws PathIssue */
+/** Writes a file that the user names, such as `--out report.json`; a new one is for this user only. @throws PathIssue */
 export function writeNamed(path: string, text: string): void {
   const bounds = boundsOfNamed(path);
-  if (bounds === null) writeFileSync(path, text);
-  else replaceIn(bounds, path, text);
+  if (bounds === null) writeFileSync(path, text, { mode: PRIVATE });
+  else replaceIn(bounds, path, text, PRIVATE);
 }
 
 /** Null for a path that is not in the project: its place is the user's choice. */
@@ -193,10 +193,11 @@ function boundsOfNamed(path: string): Bounds | null {
   return isWithin(PROJECT_ROOT, resolve(path)) || isOurs(folder) ? bounds : null;
 }
 
-function replaceIn(bounds: Bounds, path: string, text: string): void {
+/** @param mode of a new file; another one keeps its mode */
+function replaceIn(bounds: Bounds, path: string, text: string, mode?: number): void {
   const target = targetIn(bounds, path);
   const known = lstatSync(target, { throwIfNoEntry: false });
-  replaceFile(target, text, known === undefined ? undefined : known.mode & PERMISSIONS);
+  replaceFile(target, text, known === undefined ? mode : known.mode & PERMISSIONS);
 }
 
 /** The real path of a file that may be absent. */
@@ -247,5 +248,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
 const PERMISSIONS = 0o777;
+/** Of a file with what people wrote. */
+const PRIVATE = 0o600;
 /** Of settings, configurations and generated modules. */
 const TEXT_BYTES = 67_108_864;

@@ -70,6 +70,15 @@ async function requireFree(name: string, number: number): Promise<void> {
   );
 }
 
+/** @throws CannotStart for a `.dev.vars` that cannot be read, or has unknown names */
+function settingsBeforeStart(): SystemSettings {
+  try {
+    return settingsOf(PROJECT_ROOT, process.env);
+  } catch (fault) {
+    throw new CannotStart(messageOf(fault));
+  }
+}
+
 /** @throws CannotStart for settings that have no effect */
 function checkedKeys(vars: Readonly<Record<string, string>>): readonly ApiKey[] {
   try {
@@ -88,13 +97,13 @@ function requireState(stateDir: string): void {
   }
 }
 
-/** Held while this process runs. If the folder cannot be locked at all, the services report the cause. */
+/** Held while this process runs. @throws CannotStart if another process has it, or the folder cannot be used */
 function lock(stateDir: string): () => void {
   let unlock: (() => void) | null;
   try {
     unlock = lockState(resolvePath(PROJECT_ROOT, stateDir));
-  } catch {
-    return () => undefined;
+  } catch (fault) {
+    throw new CannotStart(messageOf(fault));
   }
   if (unlock !== null) return unlock;
   const start = commandLine('dev');
@@ -116,12 +125,9 @@ async function settingsWithModel(settings: SystemSettings, tell: CommandCall['te
 
 /** @throws CannotStart, or UsageError for a setting that is not a port */
 async function prepare({ tell }: CommandCall): Promise<Prepared> {
-  const settings = settingsOf(PROJECT_ROOT, process.env);
+  const settings = settingsBeforeStart();
   const ports = { PORT: portOf(settings.start, 'PORT'), RUNNER_PORT: portOf(settings.start, 'RUNNER_PORT') };
   const stateDir = settings.start.CORTEX_STATE_DIR ?? '.cortex';
-  if (settings.unknown.length > 0) {
-    tell(pc.red(`.dev.vars: unknown settings ${settings.unknown.join(', ')} (see docs/operations.md, Settings)`));
-  }
   const vars = await settingsWithModel(settings, tell);
   const ownRunner = vars['RUNNER_URLS'] === undefined;
   const keys = checkedKeys(vars);

@@ -36,9 +36,13 @@ export function startService(
     readonly entry?: (line: string) => string | null | undefined;
     /** Time to end after this process has died. */
     readonly graceMs?: number;
+    /** Default: that of this process. */
+    readonly umask?: number;
   },
 ): Service {
   const grace = String(options.graceMs ?? startLimits.stopGraceMs);
+  // the umask is that of the service; this process gets its own back before anything else runs
+  const umask = options.umask === undefined ? null : process.umask(options.umask);
   const child = spawn(process.execPath, [GUARD, grace, command, ...args], {
     cwd: options.cwd,
     env: options.env,
@@ -46,6 +50,7 @@ export function startService(
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
   });
+  if (umask !== null) process.umask(umask);
   const tail: string[] = [];
   const read = (line: string): void => {
     if (line.trim() === '') return;

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseEnv } from 'node:util';
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
 import { parseIntervals } from '../../src/domain/intervals.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
@@ -15,7 +14,8 @@ import type { ApiKey } from '../../src/http/api-keys.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { parseTokenSecret } from '../../src/http/tokens.ts';
 import { replaceFile } from '../project/real-path.ts';
-import { devVarsOf, givenSettings, START_SETTINGS, startSettings } from './start-settings.ts';
+import { checkNames, devVarsText, valuesOf } from './dev-vars.ts';
+import { givenSettings, startSettings } from './start-settings.ts';
 import type { StartSettings, Variables } from './start-settings.ts';
 
 /** Settings of the runner that `npm start` always overrides. */
@@ -39,26 +39,33 @@ export interface SystemSettings {
   readonly worker: Readonly<Record<string, string>>;
   /** For the runner. */
   readonly runner: Readonly<Record<string, string>>;
-  /** Unknown names in the file. */
-  readonly unknown: readonly string[];
 }
 
-/** @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset */
+/**
+ * @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset
+ * @throws Error that names the lines of the file that cannot be read
+ */
 export function readSettings(environment: Variables, file = ''): SystemSettings {
-  const given = givenSettings(environment, file);
+  const given = givenSettings(environment, valuesOf(file));
   const only = (wanted: (name: string) => boolean): Record<string, string> =>
     Object.fromEntries([...given].filter(([name]) => wanted(name)));
   return {
     start: startSettings(given),
     worker: only((name) => isToolSecret(name) || isOneOf(WORKER_SETTINGS, name)),
     runner: only((name) => isOneOf(RUNNER_SETTINGS, name) && !SET_BY_START.has(name)),
-    unknown: Object.keys(parseEnv(file)).filter((name) => !isSetting(name)),
   };
 }
 
-/** Reads the settings of the project in `root`. */
+/**
+ * Reads the settings of the project in `root`.
+ *
+ * @throws Error that names the lines of `.dev.vars` that cannot be read, or whose names no part of the system reads
+ */
 export function settingsOf(root: string, environment: Variables): SystemSettings {
-  return readSettings(environment, devVarsOf(root));
+  const text = devVarsText(root);
+  const settings = readSettings(environment, text);
+  checkNames(text);
+  return settings;
 }
 
 /** @returns the API keys. @throws Error that names an invalid setting of the Worker */
@@ -106,10 +113,6 @@ function pick(environment: Variables, names: readonly string[]): NodeJS.ProcessE
   return Object.fromEntries(
     names.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
   );
-}
-
-function isSetting(name: string): boolean {
-  return isToolSecret(name) || [START_SETTINGS, WORKER_SETTINGS, RUNNER_SETTINGS].some((names) => isOneOf(names, name));
 }
 
 /** Secrets that manifests may use (X3). */

@@ -1,7 +1,4 @@
 /** The settings of `npm start` itself: of the environment and `.dev.vars`. Apart from the others, because all commands read PORT. */
-import { parseEnv } from 'node:util';
-import { projectText } from '../project/real-path.ts';
-
 export const START_SETTINGS = [
   'PORT',
   'RUNNER_PORT',
@@ -14,15 +11,10 @@ export type StartSettings = Readonly<Partial<Record<(typeof START_SETTINGS)[numb
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The text of a project's `.dev.vars`; empty without the file. @throws Error for a link out of the project */
-export function devVarsOf(root: string): string {
-  return projectText(root, '.dev.vars') ?? '';
-}
-
-/** @param file the text of `.dev.vars`; the environment takes precedence, and empty values count as unset */
-export function givenSettings(environment: Variables, file: string): ReadonlyMap<string, string> {
+/** @param file the values of `.dev.vars`; the environment takes precedence, and empty values count as unset */
+export function givenSettings(environment: Variables, file: Variables): ReadonlyMap<string, string> {
   const given = new Map<string, string>();
-  for (const [name, value] of [...Object.entries(parseEnv(file)), ...Object.entries(environment)]) {
+  for (const [name, value] of [...Object.entries(file), ...Object.entries(environment)]) {
     if (value !== undefined && value !== '') given.set(name, value);
   }
   return given;

@@ -1,7 +1,8 @@
 /** Allows one system per state folder: two Workers on the same databases would lock each other out. */
-import { mkdirSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { privateFolder } from '../../container-runner/private-folder.ts';
 
 /**
  * Locks the folder for this process. The operating system releases the lock when the process ends in any way, so no
@@ -10,8 +11,10 @@ import { DatabaseSync } from 'node:sqlite';
  * @returns a function that releases the lock; null if another process holds it
  */
 export function lockState(folder: string): (() => void) | null {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(join(folder, 'start.lock'));
+  privateFolder(folder);
+  const file = join(folder, 'start.lock');
+  closeSync(openSync(file, 'a', 0o600));
+  const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
     return () => database.close();

@@ -1,7 +1,7 @@
 /** Runs the whole system on this machine, the runner and the Worker, for `npm start`, the demo and the tests. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { privateTree } from '../../container-runner/private-folder.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { PROJECT_ROOT, programPath } from '../project/folders.ts';
 import { replaceFile } from '../project/real-path.ts';
@@ -107,7 +107,7 @@ export interface SystemPlan extends Pick<System, 'url' | 'parts' | 'stop'> {
 export function planSystem(options: SystemOptions): SystemPlan {
   const stateDir = resolve(PROJECT_ROOT, options.stateDir);
   // The folder contains everyone's sessions.
-  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  privateTree(stateDir, ['worker', 'runner', 'temporary']);
   const url = `http://127.0.0.1:${options.port}`;
   const vars: Record<string, string> = { ...options.vars };
   vars['SESSION_TOKEN_SECRET'] ??= tokenSecretIn(stateDir);
@@ -164,6 +164,8 @@ export function planSystem(options: SystemOptions): SystemPlan {
       const args = workerArguments(options, writeVars(stateDir, varsOfLife()), stateDir);
       return startService('worker', process.execPath, args, {
         cwd: PROJECT_ROOT,
+        // it creates databases of the state folder
+        umask: 0o077,
         env: {
           ...workerEnvironment(process.env),
           ...temporaryFolder(stateDir),

@@ -7,7 +7,8 @@ import type { CommandCall } from '../command.ts';
 import { commandLine } from '../project/command-line.ts';
 import { PROJECT_ROOT } from '../project/folders.ts';
 import { portOf } from '../system/ports.ts';
-import { devVarsOf, givenSettings, startSettings } from '../system/start-settings.ts';
+import { devVarsOf } from '../system/dev-vars.ts';
+import { givenSettings, startSettings } from '../system/start-settings.ts';
 import { visible } from './visible.ts';
 
 export interface Connection {

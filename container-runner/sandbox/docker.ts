@@ -346,6 +346,6 @@ export async function identityOf(state: StateFolder): Promise<string> {
   if (known !== null) state.setAside(IDENTITY, 'it does not contain an id');
   const fresh = randomUUID();
   await fs.mkdir(state.directory, { recursive: true });
-  await fs.writeFile(file, fresh, { mode: 0o644 });
+  await fs.writeFile(file, fresh, { mode: 0o600 });
   return fresh;
 }

@@ -10,20 +10,39 @@ type SchemaPath = readonly (string | number)[];
 
 /** Reports wrong types of keywords and references without a target, with their positions. */
 export function checkShape(schema: JsonObject, report: (path: SchemaPath, message: string) => void): void {
-  check(schema, schema, report);
+  eachSchema(schema, (part, path) => {
+    if (typeof part === 'boolean') return;
+    if (isJsonObject(part)) check(part, schema, report, path);
+    else report(path, `expected a JSON Schema, found ${quoted(part)}`);
+  });
+}
+
+/** Calls `visit` with a schema, and then with each schema in it; each may be any value, because the author wrote it. */
+export function eachSchema(schema: Json, visit: (part: Json, path: SchemaPath) => void, path: SchemaPath = []): void {
+  visit(schema, path);
+  if (!isJsonObject(schema)) return;
+  for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
+    const members = schema[key];
+    if (!isJsonObject(members)) continue;
+    for (const [name, member] of Object.entries(members)) eachSchema(member, visit, [...path, key, name]);
+  }
+  for (const key of ['items', 'additionalProperties', 'not', 'contains', 'propertyNames', 'if', 'then', 'else']) {
+    const member = schema[key];
+    if (member !== undefined && !Array.isArray(member)) eachSchema(member, visit, [...path, key]);
+  }
+  for (const key of ['oneOf', 'anyOf', 'allOf', 'prefixItems']) {
+    const members = schema[key];
+    if (!Array.isArray(members)) continue;
+    for (const [index, member] of members.entries()) eachSchema(member, visit, [...path, key, index]);
+  }
 }
 
 function check(
-  schema: Json,
+  schema: JsonObject,
   root: JsonObject,
   report: (path: SchemaPath, message: string) => void,
-  path: SchemaPath = [],
+  path: SchemaPath,
 ): void {
-  if (typeof schema === 'boolean') return;
-  if (!isJsonObject(schema)) {
-    report(path, `expected a JSON Schema, found ${quoted(schema)}`);
-    return;
-  }
   const types = Array.isArray(schema['type']) ? schema['type'] : [schema['type']];
   for (const type of types) {
     if (type !== undefined && !(typeof type === 'string' && SCHEMA_TYPES.includes(type))) {
@@ -39,20 +58,6 @@ function check(
   const target = schema['$ref'];
   if (typeof target === 'string' && !hasTarget(target, root)) {
     report([...path, '$ref'], `${quoted(target)} does not exist (allowed: "#/…" in this schema)`);
-  }
-  for (const key of ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']) {
-    const members = schema[key];
-    if (!isJsonObject(members)) continue;
-    for (const [name, member] of Object.entries(members)) check(member, root, report, [...path, key, name]);
-  }
-  for (const key of ['items', 'additionalProperties', 'not', 'contains', 'propertyNames', 'if', 'then', 'else']) {
-    const member = schema[key];
-    if (member !== undefined && !Array.isArray(member)) check(member, root, report, [...path, key]);
-  }
-  for (const key of ['oneOf', 'anyOf', 'allOf', 'prefixItems']) {
-    const members = schema[key];
-    if (!Array.isArray(members)) continue;
-    for (const [index, member] of members.entries()) check(member, root, report, [...path, key, index]);
   }
 }
 

@@ -57,7 +57,7 @@ export class Definitions {
 
   /** The definition of a document, or null if it has errors. */
   define(found: Found): AnyDefinition | null {
-    this.#ports.log.explain(found);
+    if (!this.#ports.log.explain(found)) return null;
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#ports.log.warn(found, warning);
@@ -125,7 +125,6 @@ export class Definitions {
   ): T | null {
     const { file } = found;
     const checked = check(schema, found.normalised.value);
-    for (const warning of checked.warnings) this.#ports.log.warn(found, warning);
     for (const error of checked.errors) this.#ports.log.report(found, error);
     if (checked.value === null) return null;
 
@@ -134,7 +133,7 @@ export class Definitions {
       this.#ports.log.report(found, { path, part: 'value', message });
     const files: BuiltDefinition['files'][number][] = [];
     const folders: BuiltDefinition['folders'][number][] = [];
-    const warnings: Issue[] = [...checked.warnings];
+    const warnings: Issue[] = [];
     const targets: BuiltDefinition['targets'][number][] = [];
     const warn = (path: FieldPath, message: string): void => {
       const warning = { path, part: 'value', message } as const;
@@ -145,7 +144,7 @@ export class Definitions {
     const definition = build(checked.value, {
       addIssue,
       warn,
-      unknown: checked.unknown,
+      free: checked.free,
       intervals: this.#ports.intervalsOf(found),
       work: new WorkMeter(limits.manifestSchemaSteps),
       codeTools: this.#ports.codeTools,

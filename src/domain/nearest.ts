@@ -28,7 +28,7 @@ export function withSuggestions<T>(meter: WorkMeter, work: () => T): T {
 
 /**
  * Up to three names nearest to `wanted`, best first: by edits (insert, delete, replace, swap of adjacent characters),
- * ignoring case and `-`/`_`. A name that contains the other one counts as near.
+ * ignoring case and `-`/`_`. A name that contains the other one, or is its plural, counts as near.
  */
 export function nearestNames(wanted: string, names: readonly string[] | (() => readonly string[])): string[] {
   const target = fold(wanted);
@@ -54,9 +54,13 @@ function fold(name: string): string {
 
 function distance(a: string, b: string, allowed: number): number {
   if (a === b) return 0;
-  if (a.length >= 3 && b.length >= 3 && (a.includes(b) || b.includes(a))) return 1;
+  if (a.length >= 3 && b.length >= 3 && (a.includes(b) || b.includes(a) || singular(a) === singular(b))) return 1;
   if (Math.abs(a.length - b.length) > allowed) return allowed + 1;
   return editDistance(a, b, allowed);
+}
+
+function singular(name: string): string {
+  return name.replace(/ies$/, 'y').replace(/s$/, '');
 }
 
 /** Optimal string alignment distance, bounded: searches only where the result can be at most `most`. */

@@ -41,9 +41,9 @@ test('[M1] validate of the shipped folder exits with 0 and prints the counts; an
 test('[M1] a start prints the first warnings of a folder, and the command for the others', () => {
   const many = join(folder, 'many');
   mkdirSync(many);
-  const fields = Array.from({ length: 20 }, (_, index) => `odd_${index}: 1\n`).join('');
-  const text = `kind: Tool\nversion: 1\nname: many\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n`;
-  writeFileSync(join(many, 'tool.yaml'), text + fields);
+  const rest = 'version: 1\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\ncategory: odd\n';
+  const documents = Array.from({ length: 20 }, (_, index) => `kind: Tool\nname: many_${index}\n${rest}`);
+  writeFileSync(join(many, 'tool.yaml'), documents.join('---\n'));
   const print = vi.spyOn(console, 'error').mockReturnValue();
   const { warnings } = checkManifests(['manifests', many]);
   const lines = print.mock.calls.map(([line]: unknown[]) => line);

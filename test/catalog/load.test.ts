@@ -217,20 +217,6 @@ capabilities: [pyton]
   ]);
 });
 
-test('[M1] unknown fields at any depth are kept under metadata, with a warning that suggests the correct name', () => {
-  const { catalog, problems, warnings } = load({
-    'a.yaml': agent('a', 'colour: blue\nloop: {max_paralel_actions: 3, mode: supervised}\nmetadata: {team: x}'),
-  });
-  expect(problems).toEqual([]);
-  expect(warnings.map(formatProblem)).toEqual([
-    'a.yaml:6:1: colour: unknown field, kept under metadata without effect.',
-    'a.yaml:7:8: loop.max_paralel_actions: unknown field, kept under metadata without effect. Did you mean max_parallel_actions or allow_parallel_actions?',
-  ]);
-  const definition = catalog.agent('a')?.agent;
-  expect(definition?.metadata).toEqual({ team: 'x', colour: 'blue', 'loop.max_paralel_actions': 3 });
-  expect(definition?.loop.mode).toBe('supervised');
-});
-
 test('[M1] a version written as a number keeps its digits', () => {
   const text = 'kind: Tool\nversion: 1.10\nname: t\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n';
   expect(load({ 't.yaml': text }).catalog.tool('t')?.version).toBe('1.10');

@@ -287,7 +287,7 @@ describe('[C8] an agent', () => {
 
   test('is the only kind that imports skills', () => {
     const flow = 'kind: Workflow\nversion: "1"\nname: w\nsummary: s\nimport: {skills: [a]}\nsteps: []\n';
-    expect(warningsOf({ 'w.yaml': flow }).join()).toContain('import.skills: unknown field');
+    expect(problemsOf({ 'w.yaml': flow }).join()).toContain('import.skills: unknown field');
   });
 });
 

@@ -126,7 +126,6 @@ describe('[K1] [K2] cortex build', () => {
         'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code, binding: [DB]}\n',
       },
       'error    manifests/tools/rol_dice.yaml:3:24: implementation.type: no code tool is called "rol_dice" (nearest: roll_dice); tools/rol_dice.ts of the project must export it, and uploaded manifests cannot bring code\n' +
-        'warning  manifests/tools/rol_dice.yaml:3:30: implementation.binding: unknown field, kept under metadata without effect. Did you mean bindings?\n' +
         'manifests: 1 error, nothing written',
     ],
     [

@@ -35,7 +35,7 @@ export function toAgent(
   const feeds = toFeeds(input.context_feeds ?? [], imported, context);
   return {
     kind: 'Agent',
-    ...toBase(input, context.unknown),
+    ...toBase(input, context.free),
     persona: toPersona(input, context),
     ...toPrompt(input, { dialect, bareText: protocol.bare_text ?? DEFAULT_PROTOCOL.bareText }, context),
     engine: {

@@ -26,8 +26,8 @@ export interface BuildContext {
   tolerance(field: FieldPath): Tolerance | null;
   /** The code tools of the project by name; none if the manifest is not part of a project. */
   readonly codeTools: ReadonlyMap<string, DescribedTool>;
-  /** Unknown fields by path, kept under `metadata`. */
-  readonly unknown: JsonObject;
+  /** Free fields by path, kept under `metadata`. */
+  readonly free: JsonObject;
   /** Minimum intervals of feeds and schedules; null for a manifest that is already stored, which stays valid. */
   readonly intervals: IntervalLimits | null;
   /** Charged for parsing schemas; one meter for the whole manifest. */
@@ -39,7 +39,7 @@ type BaseInput = Pick<
   'name' | 'version' | 'summary' | 'description' | 'author' | 'state' | 'tags' | 'metadata'
 >;
 
-export function toBase(input: BaseInput, unknown: JsonObject): ManifestBase {
+export function toBase(input: BaseInput, free: JsonObject): ManifestBase {
   return {
     name: input.name,
     version: input.version,
@@ -50,7 +50,7 @@ export function toBase(input: BaseInput, unknown: JsonObject): ManifestBase {
       ...input.metadata,
       ...(input.author === undefined ? {} : { author: input.author }),
       ...(input.state === undefined ? {} : { state: input.state }),
-      ...unknown,
+      ...free,
     },
   };
 }

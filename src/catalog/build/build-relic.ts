@@ -29,7 +29,7 @@ export function toRelic(input: RelicInput, context: BuildContext): RelicDefiniti
   }
   return {
     kind: 'Relic',
-    ...toBase(input, context.unknown),
+    ...toBase(input, context.free),
     implementation,
     scope: input.scope ?? 'session',
     persistent: input.persistent ?? implementation.type === 'edge',

@@ -31,6 +31,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
       context.addIssue([field, ...fault.path], fault.message);
     },
     context.work,
+    code !== null,
   );
   // without valid parameters, every placeholder would be an issue
   if (implementation.type === 'http' && isValid) checkRequest(implementation, parameters, context);
@@ -39,7 +40,7 @@ export function toTool(input: ToolInput, context: BuildContext): ToolDefinition 
   }
   return {
     kind: 'Tool',
-    ...toBase(input, context.unknown),
+    ...toBase(input, context.free),
     implementation,
     parameters,
     returns: input.returns ?? null,

@@ -43,7 +43,7 @@ export function toWorkflow(input: WorkflowInput, context: WorkflowContext): Work
   checkWorkflow(input, inputs, context);
   return {
     kind: 'Workflow',
-    ...toBase(input, context.unknown),
+    ...toBase(input, context.free),
     trigger: toTrigger(input.trigger, context),
     inputs,
     ...(input.defaults === undefined ? {} : { defaults: input.defaults as JsonObject }),

@@ -10,7 +10,8 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkExceeded, WorkMeter } from '../../domain/work.ts';
-import { checkShape, SCHEMA_TYPES } from '../../bounded/schema-shape.ts';
+import { checkShape, eachSchema, SCHEMA_TYPES } from '../../bounded/schema-shape.ts';
+import { isFreeField, unknownField } from '../check/issues.ts';
 import { quoted, typeName } from '../check/problem.ts';
 import type { FieldPath } from '../check/problem.ts';
 
@@ -46,6 +47,15 @@ const SCHEMA_KEYWORDS = new Set(
   unevaluatedProperties definitions examples`.split(/\s+/),
 );
 
+/** Keywords of JSON Schema and of OpenAPI's schemas; unknown ones would be ignored, and with them what they allow (K10). */
+const ALL_KEYWORDS: ReadonlySet<string> = new Set([
+  ...SCHEMA_KEYWORDS,
+  ...`$ref $anchor $dynamicRef $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary id const enum default format pattern
+  minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items prefixItems additionalItems contains
+  minContains maxContains minItems maxItems uniqueItems unevaluatedItems dependencies contentEncoding contentMediaType
+  contentSchema readOnly writeOnly deprecated nullable example discriminator xml externalDocs`.split(/\s+/),
+]);
+
 /** The schema of a tool without parameters. */
 export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, additionalProperties: false };
 
@@ -57,11 +67,13 @@ export const NO_PARAMETERS: JsonObject = { type: 'object', properties: {}, addit
  *
  * @param addIssue receives each issue, with its path relative to `written`
  * @param work charged for parsing schemas and patterns; one meter for a whole manifest
+ * @param isForeign whether another program wrote the schema: unknown keywords are then annotations
  */
 export function toParameterSchema(
   written: Json,
   addIssue: (issue: ParameterIssue) => void,
   work: WorkMeter = new WorkMeter(limits.manifestSchemaSteps),
+  isForeign = false,
 ): JsonObject {
   if (written === null) return NO_PARAMETERS;
   if (Array.isArray(written)) return fromList(written, addIssue, work);
@@ -72,6 +84,7 @@ export function toParameterSchema(
     });
     return NO_PARAMETERS;
   }
+  if (isSchema(written) && !isForeign) checkKeywords(written, (path, message) => addIssue({ path, message }));
   return isSchema(written) ? checkedSchema(written, addIssue, work) : fromMap(written, addIssue, work);
 }
 
@@ -185,6 +198,7 @@ function schemaOf(
   for (const entry of entries) {
     const report = (path: FieldPath, message: string): void => addIssue({ path: [...entry.path, ...path], message });
     checkShape(entry.schema, report);
+    checkKeywords(entry.schema, report);
     prepare(entry.schema, report, work);
   }
   const required = entries.filter((entry) => entry.required).map((entry) => entry.name);
@@ -228,6 +242,15 @@ function defaultIssues(prepared: PreparedSchema, work: WorkMeter): readonly Sche
     if (fault instanceof UnusableSchema || fault instanceof WorkExceeded) return [];
     throw fault;
   }
+}
+
+function checkKeywords(schema: JsonObject, report: (path: FieldPath, message: string) => void): void {
+  eachSchema(schema, (part, path) => {
+    for (const keyword of Object.keys(isJsonObject(part) ? part : {})) {
+      if (ALL_KEYWORDS.has(keyword) || isFreeField(keyword)) continue;
+      report([...path, keyword], unknownField(keyword, [...ALL_KEYWORDS]));
+    }
+  });
 }
 
 /** Compiles a schema and its patterns; null if all schemas together exceed the work limit. */

@@ -1,6 +1,7 @@
 /**
  * Validates a document against a schema and reports issues in the author's terms: the field, what was found, what is
- * allowed (M1). Unknown fields are moved to `metadata`, not rejected, except in policies and prompts.
+ * allowed (M1). An unknown field is an error (K10): without it, the manifest would say something else. `metadata` and
+ * fields that begin with `x-` are free at every depth; they are kept and have no effect.
  */
 import type { z } from 'zod';
 import { isJsonObject } from '../../domain/json.ts';
@@ -21,53 +22,74 @@ export interface Checked<T> {
   /** Null if there are errors. */
   readonly value: T | null;
   readonly errors: readonly Issue[];
-  readonly warnings: readonly Issue[];
-  /** Unknown fields by path (`loop.speed`) with their values; they are moved to `metadata`. */
-  readonly unknown: JsonObject;
+  /** Free fields by path (`loop.x-note`) with their values; they are moved to `metadata`. */
+  readonly free: JsonObject;
 }
 
-/** Fields that say what is allowed, or what the model reads: without an unknown member, they would say something else. */
-const STRICT: ReadonlySet<string> = new Set(['policies', 'prompt']);
+/** Whether a field is one of authors and of other programs: it may be anywhere, and has no effect. */
+export function isFreeField(name: string): boolean {
+  return name === 'metadata' || name.startsWith('x-');
+}
 
-/** Validates `written` without changing it. Unknown fields at any depth become warnings. */
+/** The message about a field that no schema knows. @param known the fields that are allowed in its place */
+export function unknownField(name: string, known: readonly string[]): string {
+  const near = nearestNames(name, known);
+  return `unknown field.${near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : ''}`;
+}
+
+/** Validates `written` without changing it. */
 export function check<T>(schema: z.ZodType<T>, written: JsonObject): Checked<T> {
   const value = structuredClone(written);
-  const unknown: JsonObject = {};
-  const warnings: Issue[] = [];
-  const refused: Issue[] = [];
+  const free: JsonObject = {};
+  const unknown: Issue[] = [];
 
   let result = schema.safeParse(value);
   // removing unknown fields allows their siblings to be validated; each round removes at least one
   while (!result.success) {
     let removed = 0;
-    for (const issue of result.error.issues) {
-      if (issue.code !== 'unrecognized_keys') continue;
-      const path = plainPath(issue.path);
-      const owner = at(value, path);
-      if (!isJsonObject(owner)) continue;
-      for (const key of issue.keys) {
-        const field = fieldName([...path, key]);
-        unknown[field] = owner[key] ?? null;
-        delete owner[key];
-        removed += 1;
-        if (warnings.length >= limits.manifestProblems) continue;
-        const near = nearestNames(key, fieldsOf(schema, path, value));
-        const suggestion = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : '';
-        const isStrict = STRICT.has(String(path[0]));
-        const message = isStrict
-          ? `unknown field.${suggestion}`
-          : `unknown field, kept under metadata without effect.${suggestion}`;
-        (isStrict ? refused : warnings).push({ path: [...path, key], part: 'key', message });
+    for (const { owner, path, key } of unrecognised(result.error.issues, value)) {
+      const written = owner[key] ?? null;
+      delete owner[key];
+      removed += 1;
+      const place = [...path, key];
+      if (isFreeField(key)) free[fieldName(place)] = written;
+      else if (unknown.length < limits.manifestProblems) {
+        unknown.push({ path: place, part: 'key', message: unknownField(key, fieldsOf(schema, path, value)) });
       }
     }
     if (removed === 0) break;
     result = schema.safeParse(value);
   }
-  if (refused.length > 0) return { value: null, errors: refused, warnings, unknown };
-  if (result.success) return { value: result.data, errors: [], warnings, unknown };
-  const issues = result.error.issues.slice(0, limits.manifestProblems);
-  const errors = issues.flatMap((issue) => toIssues(issue, value, []));
-  return { value: null, errors, warnings, unknown };
+  if (result.success && unknown.length === 0) return { value: result.data, errors: [], free };
+  const issues = result.error?.issues.slice(0, limits.manifestProblems) ?? [];
+  return { value: null, errors: [...unknown, ...issues.flatMap((issue) => toIssues(issue, value, []))], free };
+}
+
+interface Unrecognised {
+  /** The map that has the field; a part of the checked value. */
+  readonly owner: JsonObject;
+  readonly path: FieldPath;
+  readonly key: string;
+}
+
+/** Unknown fields, also of the only member of a union that a map can be. */
+function unrecognised(
+  issues: readonly z.core.$ZodIssue[],
+  value: JsonObject,
+  parent: FieldPath = [],
+): readonly Unrecognised[] {
+  return issues.flatMap((issue): readonly Unrecognised[] => {
+    const path = [...parent, ...plainPath(issue.path)];
+    if (issue.code === 'invalid_union') {
+      const found = issue.errors
+        .filter((errors) => errors.some(({ code }) => code === 'unrecognized_keys' || code === 'invalid_union'))
+        .map((errors) => unrecognised(errors, value, path));
+      return found.length === 1 ? (found[0] ?? []) : [];
+    }
+    const owner = at(value, path);
+    if (issue.code !== 'unrecognized_keys' || !isJsonObject(owner)) return [];
+    return issue.keys.map((key) => ({ owner, path, key }));
+  });
 }
 
 function toIssues(issue: z.core.$ZodIssue, value: JsonObject, parent: FieldPath): Issue[] {
@@ -162,7 +184,8 @@ function fieldsOf(schema: z.ZodType, path: FieldPath, document: JsonObject): str
   let current: unknown = schema;
   for (const [depth, step] of path.entries()) {
     // list items have the fields of the list's schema
-    if (typeof step === 'string') current = shapeOf(current, at(document, path.slice(0, depth)))?.[step];
+    if (typeof step !== 'string') continue;
+    current = shapeOf(current, at(document, path.slice(0, depth)))?.[step] ?? valuesOf(current);
   }
   return Object.keys(shapeOf(current, at(document, path)) ?? {});
 }
@@ -183,6 +206,18 @@ function shapeOf(schema: unknown, value: Json | undefined): Shape | null {
     current = (current.unwrap as () => unknown)();
   }
   return null;
+}
+
+/** The schema of the values of a map with free names, also as a member of a union; null if there is none. */
+function valuesOf(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return null;
+  if ('valueType' in schema) return schema.valueType;
+  if ('options' in schema && Array.isArray(schema.options)) {
+    return schema.options.map(valuesOf).find((one) => one !== null) ?? null;
+  }
+  return 'unwrap' in schema && typeof schema.unwrap === 'function'
+    ? valuesOf((schema.unwrap as () => unknown)())
+    : null;
 }
 
 /** Whether a member of a union may be meant by its `type`. */

@@ -33,19 +33,20 @@ export class ProblemLog {
 
   /** @throws TooManyProblems when the file has the maximum number of issues */
   report(place: Place, issue: Issue): void {
-    this.#report(place, issue);
+    this.#report(place, { ...issue, path: place.normalised.original(issue.path) });
   }
 
   /** The same for a name that a bundled definition has. */
   reserved(place: Place, issue: Issue): void {
-    this.#report(place, issue, { code: 'manifest_read_only' });
+    const path = place.normalised.original(issue.path);
+    this.#report(place, { ...issue, path }, { code: 'manifest_read_only' });
   }
 
   #report(place: Place, issue: Issue, more: Pick<ManifestProblem, 'code'> = {}): void {
     const count = (this.#counts.get(place.file) ?? 0) + 1;
     if (count <= limits.manifestProblems) {
       this.#counts.set(place.file, count);
-      this.#problems.push({ ...problemAt(place, { ...issue, path: place.normalised.original(issue.path) }), ...more });
+      this.#problems.push({ ...problemAt(place, issue), ...more });
     }
     if (count >= limits.manifestProblems) throw new TooManyProblems();
   }
@@ -54,9 +55,16 @@ export class ProblemLog {
     this.#warn(place, { ...issue, path: place.normalised.original(issue.path) });
   }
 
-  /** Adds the warnings about forms that were rewritten (M1). */
-  explain(place: Place): void {
-    for (const note of place.normalised.notes) this.#warn(place, note);
+  /**
+   * Adds the warnings and the errors of forms that were rewritten (M1).
+   *
+   * @returns whether there are no errors
+   */
+  explain(place: Place): boolean {
+    const { notes, refused } = place.normalised;
+    for (const note of notes) this.#warn(place, note);
+    for (const issue of refused) this.#report(place, issue);
+    return refused.length === 0;
   }
 
   #warn(place: Place, issue: Issue): void {

@@ -15,6 +15,8 @@ export interface Normalised {
   readonly value: JsonObject;
   /** Warnings about forms that were rewritten, with paths of the author's text. */
   readonly notes: readonly Issue[];
+  /** Errors of the rewriting, with paths of the author's text. */
+  readonly refused: readonly Issue[];
   /** The original path of a field. */
   original(path: FieldPath): FieldPath;
   /** Whether the file or the import that is named at a path may be missing; null if it may not. */
@@ -55,6 +57,7 @@ export function normalise(kind: ManifestKind, written: JsonObject): Normalised {
   return {
     value,
     notes: draft.notes,
+    refused: draft.refused,
     original: (path) => draft.original(original(path)),
     tolerance: (path) => draft.tolerance(original(path)),
   };

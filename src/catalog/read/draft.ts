@@ -37,6 +37,7 @@ export class Draft {
   /** Where members were written whose place does not follow from their parent. */
   readonly #members = new Map<object, Map<string | number, FieldPath>>();
   readonly #notes: Issue[] = [];
+  readonly #refused: Issue[] = [];
   readonly #tolerances = new Map<string, Tolerance>();
 
   constructor(written: JsonObject) {
@@ -51,6 +52,11 @@ export class Draft {
   /** What was understood how, with the author's paths. */
   get notes(): readonly Issue[] {
     return this.#notes;
+  }
+
+  /** What must not be dropped, with the author's paths. Each is an error. */
+  get refused(): readonly Issue[] {
+    return this.#refused;
   }
 
   /** The value at a path, or undefined. */
@@ -83,15 +89,28 @@ export class Draft {
     const value = this.get(from);
     if (value === undefined) return;
     const place = this.original(from);
-    this.remove(from);
+    this.#delete(from);
     const owner = this.#owner(to, place);
     if (owner === null) return;
     put(owner.parent, owner.key, value);
     this.#locate(owner.parent, owner.key, place);
   }
 
-  /** Removes a member of a map. Items of lists stay where they are, so that paths stay valid. */
+  /**
+   * Removes a member of a map. Items of lists stay where they are, so that paths stay valid. A member that protects is
+   * refused, also inside the removed value (K10).
+   */
   remove(path: FieldPath): void {
+    for (const lost of protectingIn(path, this.get(path))) {
+      this.refuse(
+        lost,
+        'has no effect here, and what protects is never ignored; write it in the form of docs/manifests.md',
+      );
+    }
+    this.#delete(path);
+  }
+
+  #delete(path: FieldPath): void {
     const owner = this.get(path.slice(0, -1));
     const key = path.at(-1);
     if (!isJsonObject(owner) || typeof key !== 'string') return;
@@ -106,6 +125,11 @@ export class Draft {
    */
   note(path: FieldPath, message: string): void {
     this.#notes.push({ path: this.original(path), part: 'key', message });
+  }
+
+  /** The same as `note`, for an error. */
+  refuse(path: FieldPath, message: string): void {
+    this.#refused.push({ path: this.original(path), part: 'key', message });
   }
 
   /** Allows the file, the import or the value at a path of the finished draft to be missing. */
@@ -173,6 +197,32 @@ export class Draft {
     if (isOne) this.#made.add(copy);
     return copy;
   }
+}
+
+/** Fields that say what is allowed. */
+const PROTECTING: ReadonlySet<string> = new Set([
+  'policies',
+  'approval',
+  'guard',
+  'redact',
+  'permissions',
+  'capabilities',
+  'budgets',
+  'spending',
+  'requires',
+]);
+
+export function isProtecting(field: string | number | undefined): boolean {
+  return typeof field === 'string' && PROTECTING.has(field);
+}
+
+function protectingIn(path: FieldPath, value: Json | undefined): readonly FieldPath[] {
+  if (value === undefined) return [];
+  if (isProtecting(path.at(-1))) return [path];
+  if (Array.isArray(value)) return value.flatMap((item, index) => protectingIn([...path, index], item));
+  return isJsonObject(value)
+    ? Object.entries(value).flatMap(([name, member]) => protectingIn([...path, name], member))
+    : [];
 }
 
 function memberOf(owner: Json | undefined, step: string | number): Json | undefined {

@@ -115,7 +115,7 @@ function ofSkill(
   const cost = { size: file.text.length, tokens: before - quota.left };
   if ('message' in read) return { documents: [], problems: [{ file: file.path, field: '', ...read }], ...cost };
   const { document, name, value, notes } = read;
-  const normalised: Normalised = { value, notes, original: (path) => path, tolerance: () => null };
+  const normalised: Normalised = { value, notes, refused: [], original: (path) => path, tolerance: () => null };
   return {
     documents: [{ file: file.path, kind: 'skill', name, document, normalised, built: null }],
     problems: [],

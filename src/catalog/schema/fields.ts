@@ -145,5 +145,5 @@ export const base = {
   author: z.string().optional().describe('Kept under metadata.'),
   state: z.string().optional().describe('Kept under metadata, for example draft or stable.'),
   tags: z.array(z.string()).optional().describe('Search terms for people.'),
-  metadata: jsonMap.optional().describe('Free form; unknown fields are moved here with a warning.'),
+  metadata: jsonMap.optional().describe('Free form. Fields whose names begin with `x-` are moved here.'),
 };

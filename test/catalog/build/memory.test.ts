@@ -49,10 +49,7 @@ describe('[C10] [M8] memory.summary', () => {
     ['{summary: {by: lines}}', 'no effect without memory.summarize_after'],
     ['{summarize_after: 6, summary: {by: someone}}', 'memory.summary.by'],
     ['{summarize_after: 6, summary: {tokens: 50}}', 'memory.summary.tokens'],
-    [
-      '{summarize_after: 6, summary: {token: 500}}',
-      'unknown field, kept under metadata without effect. Did you mean tokens?',
-    ],
+    ['{summarize_after: 6, summary: {token: 500}}', 'unknown field. Did you mean tokens?'],
     ['{summarize_after: 6, summary: {template: "{{previous}}"}}', 'needs the placeholder {{turns}}'],
     ['{summarize_after: 6, summary: {template: "{{turns}}"}}', 'needs the placeholder {{previous}}'],
     ['{summarize_after: 6, summary: {template: "{{previuos}} {{turns}}"}}', 'Did you mean {{previous}}?'],

@@ -43,8 +43,8 @@ describe('notations of an implementation', () => {
 
   test('[M1] issues name the field that the author wrote, at its position', () => {
     expect(said(load({ 't.yaml': tool('t', 'executor:\n  type: docker\n  imagee: a\n  image: 5') }))).toEqual([
+      't.yaml:7:3: executor.imagee: unknown field. Did you mean image?',
       't.yaml:8:10: executor.image: must be text, found number 5',
-      't.yaml:7:3: executor.imagee: unknown field, kept under metadata without effect. Did you mean image?',
     ]);
     expect(said(load({ 't.yaml': tool('t', 'execution: {runtime: python, code: 5}') }))).toEqual([
       't.yaml:5:36: execution.code: must be text, found number 5',

@@ -95,8 +95,15 @@ function readCache(draft: Draft, path: FieldPath, understood: string[]): void {
     understood.push(`${from} as ${to}`);
     draft.move([...path, ...from.split('.')], [...path, to]);
   }
-  draft.remove([...path, 'cache']);
-  draft.remove([...path, 'error_handling']);
+  // what is not known there is an unknown field
+  for (const [block, known] of [
+    ['cache', ['enabled', 'ttl']],
+    ['error_handling', ['on_error', 'default_value']],
+  ] as const) {
+    if (!isJsonObject(draft.get([...path, block]))) draft.remove([...path, block]);
+    for (const name of known) draft.remove([...path, block, name]);
+    if (Object.keys(draft.get([...path, block]) ?? {}).length === 0) draft.remove([...path, block]);
+  }
   if (draft.has([...path, 'transformation'])) {
     understood.push('transformation without effect');
     draft.remove([...path, 'transformation']);

@@ -11,6 +11,7 @@ import { words } from '../values.ts';
 const IGNORED = ['metadata', 'amulets', 'monuments', 'harness', 'prompts'] as const;
 
 export function understandImports(draft: Draft): void {
+  restricted(draft);
   if (!isJsonObject(draft.get(['import']))) return;
   for (const name of ['agents', 'tools', 'relics', 'workflows', 'skills', 'feeds']) oneName(draft, ['import', name]);
   prefixes(draft);
@@ -45,7 +46,6 @@ function prefixes(draft: Draft): void {
 
 /** A tool of agent-lib's program has a substitute, or is omitted, unless the folder has a tool with this name. */
 function compiledTools(draft: Draft): void {
-  restricted(draft);
   for (const { index, value } of entries(draft.get(['import', 'tools']))) {
     const compiled = compiledTool(value);
     if (compiled === null) continue;
@@ -71,10 +71,16 @@ function restricted(draft: Draft): void {
   const sandbox = draft.get(['sandbox']);
   if (!isJsonObject(sandbox)) return;
   const allowsAll = (name: string): boolean => entries(sandbox[name]).some(({ value }) => value === '*');
+  const forbidden = Object.keys(sandbox).find((name) => /^(?:den(?:y|ied)|block(?:ed)?|forbidden)(?:_|$)/.test(name));
   const refused = new Map<string, string>();
+  if (forbidden !== undefined) for (const name of ['exec', 'web_fetch']) refused.set(name, `sandbox.${forbidden}`);
   if (!allowsAll('allowed_commands')) refused.set('exec', 'sandbox.allowed_commands');
   if (!allowsAll('allowed_hosts') || sandbox['network'] === 'none') refused.set('web_fetch', 'sandbox.allowed_hosts');
   const list = draft.get(['import', 'tools']);
+  for (const { index, value } of refused.has('exec') ? entries(draft.get(['capabilities'])) : []) {
+    const why = `${refused.get('exec')} does not allow everything and has no counterpart here`;
+    draft.refuse(['capabilities', index], `${value} is not possible, because ${why}; remove one of them`);
+  }
   const found = entries(list).filter(({ value }) => refused.has(value));
   if (found.length === 0 || !Array.isArray(list)) return;
   for (const { index, value } of found) {

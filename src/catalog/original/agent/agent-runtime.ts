@@ -160,6 +160,12 @@ function memory(draft: Draft): void {
 
 /** Parts of `environment` that belong to the machine of the original. */
 function environment(draft: Draft): void {
+  const written = draft.get(['environment']);
+  const names = Object.keys(isJsonObject(written) ? written : {}).filter(
+    (name) => /^[A-Z][A-Z0-9_]*$/.test(name) && typeof draft.get(['environment', name]) !== 'object',
+  );
+  if (names.length > 0) draft.note(['environment'], `understood as environment.variables: ${names.join(', ')}`);
+  for (const name of names) draft.move(['environment', name], ['environment', 'variables', name]);
   const reasons = {
     env_file: 'is never read: write environment.variables, or set secrets that begin with TOOL_ in the deployment',
     resources: 'has no effect for an agent: write resources in its tools',

@@ -1,11 +1,12 @@
 /** Agent manifests of the original system. */
+import { isProtecting } from '../../read/draft.ts';
 import type { Draft } from '../../read/draft.ts';
 import { understandEngine } from './agent-engine.ts';
 import { understandFeeds } from './agent-feeds.ts';
 import { understandImports } from './agent-imports.ts';
 import { defaultPersona, understandPersona } from './agent-persona.ts';
 import { understandRuntime } from './agent-runtime.ts';
-import { words } from '../values.ts';
+import { keepAsMetadata } from '../values.ts';
 
 export function understandAgent(draft: Draft): void {
   emptyFields(draft);
@@ -15,7 +16,7 @@ export function understandAgent(draft: Draft): void {
   understandImports(draft);
   understandRuntime(draft);
   understandFeeds(draft);
-  descriptiveFields(draft);
+  keepAsMetadata(draft, DESCRIPTIVE);
   // in our own form, these fields are required
   if (draft.notes.length > 0 || !draft.has(['persona'])) defaults(draft);
   defaultPersona(draft);
@@ -42,7 +43,8 @@ function emptyFields(draft: Draft): void {
     const members = draft.get(block);
     if (typeof members !== 'object' || members === null || Array.isArray(members)) continue;
     for (const [name, value] of Object.entries(members)) {
-      if (value !== null) continue;
+      // the schema refuses it
+      if (value !== null || isProtecting(name)) continue;
       draft.note([...block, name], 'has no value and is ignored');
       draft.remove([...block, name]);
     }
@@ -70,18 +72,3 @@ function defaults(draft: Draft): void {
 
 /** Fields that describe an agent of the original and change nothing here. */
 const DESCRIPTIVE = ['agency_level', 'grade', 'category', 'metrics'] as const;
-
-function descriptiveFields(draft: Draft): void {
-  const found = DESCRIPTIVE.filter((name) => draft.has([name]));
-  const [first] = found;
-  if (first === undefined) return;
-  const verb = found.length === 1 ? 'has' : 'have';
-  draft.note(
-    [first],
-    `${words(found)} ${verb} no effect here, and ${found.length === 1 ? 'is' : 'are'} kept under metadata`,
-  );
-  for (const name of found) {
-    if (draft.has(['metadata', name])) draft.remove([name]);
-    else draft.move([name], ['metadata', name]);
-  }
-}

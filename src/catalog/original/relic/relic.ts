@@ -7,6 +7,7 @@ import { isJsonObject } from '../../../domain/json.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { FieldPath } from '../../check/problem.ts';
 import type { Draft } from '../../read/draft.ts';
+import { keepAsMetadata } from '../values.ts';
 import { understandEndpoints } from './relic-endpoints.ts';
 
 /** Fields that only the original has. */
@@ -16,6 +17,7 @@ const COMPOSE = /^docker[-_]?compose$|^compose$/i;
 const DEFAULT_COMPOSE = 'docker-compose.yml';
 
 export function understandRelic(draft: Draft): void {
+  keepAsMetadata(draft, ['category', 'import', 'automation']);
   listenPort(draft);
   const hasCompose = COMPOSE.test(
     String(draft.get(['service', 'type']) ?? draft.get(['implementation', 'type']) ?? ''),
@@ -23,11 +25,17 @@ export function understandRelic(draft: Draft): void {
   if (!hasCompose && !SIGNS.some((name) => draft.has([name]))) return;
   understandEndpoints(draft);
   if (!isOwn(draft)) deployment(draft);
-  if (draft.get(['implementation', 'type']) !== 'container') return;
-  addresses(draft);
-  healthCheck(draft);
-  persistence(draft);
-  environment(draft);
+  if (draft.get(['implementation', 'type']) === 'container') {
+    addresses(draft);
+    healthCheck(draft);
+    persistence(draft);
+    environment(draft);
+  }
+  draft.move(['service_type'], ['metadata', 'service_type']);
+  for (const path of [['deployment', 'resources'], ['deployment'], ['interface']]) {
+    const left = draft.get(path);
+    if (isJsonObject(left) && Object.keys(left).length === 0) draft.remove(path);
+  }
 }
 
 /** The original has the port of the service at the top level. */
@@ -58,6 +66,8 @@ function deployment(draft: Draft): void {
       ['mode'],
       `"${mode}" is ${what}; use implementation {type: edge, store: kv}, or {type: container, image: …}, or a tool of type http`,
     );
+    // the missing implementation is the only error
+    for (const name of ['mode', 'interface']) draft.remove([name]);
     return;
   }
   if (type !== null && !/^docker|^compose|^container$/i.test(type)) {
@@ -94,10 +104,6 @@ function deployment(draft: Draft): void {
     draft.remove(['deployment', name]);
   }
   draft.remove(['deployment', 'resources', 'limits']);
-  for (const path of [['deployment', 'resources'], ['deployment']]) {
-    const left = draft.get(path);
-    if (isJsonObject(left) && Object.keys(left).length === 0) draft.remove(path);
-  }
 }
 
 /** The draft's path of what names the service; empty if there is nothing. */
@@ -178,9 +184,6 @@ function addresses(draft: Draft): void {
   }
   draft.remove(['port']);
   for (const name of ['type', 'protocol']) draft.remove(['interface', name]);
-  const left = draft.get(['interface']);
-  if (isJsonObject(left) && Object.keys(left).length === 0) draft.remove(['interface']);
-  draft.move(['service_type'], ['metadata', 'service_type']);
 }
 
 /** `health_check: {type, endpoint, interval, …}`, or `health_path`. */

@@ -100,11 +100,17 @@ function firstArgument(draft: Draft, isAgentLib: boolean): void {
 }
 
 function timeout(draft: Draft): void {
-  if (draft.has(['timeout'])) return;
-  const found = TIMEOUTS.flatMap((name) => [[name], [...AT, name]]).find((path) => draft.has(path));
-  if (found === undefined) return;
-  draft.note(found, 'understood as timeout');
-  draft.move(found, ['timeout']);
+  for (const path of TIMEOUTS.flatMap((name) => [[name], [...AT, name]])) {
+    if (path.length === 1 && path[0] === 'timeout') continue;
+    if (!draft.has(path)) continue;
+    if (draft.has(['timeout'])) {
+      draft.note(path, 'has no effect beside timeout');
+      draft.remove(path);
+    } else {
+      draft.note(path, 'understood as timeout');
+      draft.move(path, ['timeout']);
+    }
+  }
 }
 
 /** A tool of type `api` has its URL in `entrypoint`; the original posts the parameters to it. */

@@ -3,6 +3,7 @@ import { isJsonObject } from '../../../domain/json.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { Draft } from '../../read/draft.ts';
 import { isFeedDocument, understandFeedDocument } from './feed-document.ts';
+import { keepAsMetadata, VALIDATION_RULES } from '../values.ts';
 import { understandProgram } from './program.ts';
 
 export function understandTool(draft: Draft): void {
@@ -13,6 +14,7 @@ export function understandTool(draft: Draft): void {
   listedReturns(draft);
   validationRules(draft);
   wrappedExamples(draft);
+  keepAsMetadata(draft, ['category', 'on_error', 'allow_empty']);
 }
 
 /** agent-lib needs only one of summary and description. */
@@ -53,19 +55,6 @@ function listedReturns(draft: Draft): void {
   draft.set(['returns'], { type: 'object', properties: Object.fromEntries(properties) });
 }
 
-/** Names of rules in `validation` of a parameter, and their JSON Schema keywords. */
-const RULES: Readonly<Record<string, string>> = {
-  min: 'minimum',
-  max: 'maximum',
-  min_length: 'minLength',
-  max_length: 'maxLength',
-  min_items: 'minItems',
-  max_items: 'maxItems',
-  pattern: 'pattern',
-  enum: 'enum',
-  format: 'format',
-};
-
 /** `parameters: [{name, type, validation: {min, max, …}}]`. */
 function validationRules(draft: Draft): void {
   const parameters = draft.get(['parameters']);
@@ -75,15 +64,17 @@ function validationRules(draft: Draft): void {
     const path = ['parameters', index, 'validation'];
     const rules = draft.get(path);
     if (!isJsonObject(item) || !isJsonObject(rules)) continue;
-    const known = Object.keys(rules).filter((rule) => Object.hasOwn(RULES, rule));
+    const known = Object.keys(rules).filter((rule) => Object.hasOwn(VALIDATION_RULES, rule));
     if (known.length === 0) continue;
     if (!isTold) draft.note(path, 'understood as JSON Schema: minimum, maximum, minLength, maxLength, pattern');
     isTold = true;
     for (const rule of known) {
-      const target = ['parameters', index, RULES[rule] ?? rule];
-      if (!draft.has(target)) draft.move([...path, rule], target);
+      const target = ['parameters', index, VALIDATION_RULES[rule] ?? rule];
+      if (draft.has(target)) draft.remove([...path, rule]);
+      else draft.move([...path, rule], target);
     }
-    draft.remove(path);
+    // a rule that is not known is an unknown field of the parameter
+    if (Object.keys(rules).length === 0) draft.remove(path);
   }
 }
 

@@ -6,6 +6,7 @@ import { isJsonObject } from '../../../domain/json.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import { COMMAND, nameOf } from './step-symbols.ts';
 import type { Symbols } from './step-symbols.ts';
+import { isFreeField, unknownField } from '../../check/issues.ts';
 import { translateCommand } from './workflow-commands.ts';
 import { pathOf, translateCondition, translateText, translateValue } from './workflow-references.ts';
 import type { Names } from './workflow-references.ts';
@@ -23,6 +24,8 @@ export interface Conversion {
   usesShell: boolean;
   /** @param at the path of the step in the draft */
   note(at: readonly (string | number)[], message: string): void;
+  /** The same for an error. */
+  refuse(at: readonly (string | number)[], message: string): void;
 }
 
 interface Place {
@@ -45,6 +48,20 @@ const SAME = [
   'concurrency',
 ];
 const NAMES_OF_ENDPOINT = ['action', 'endpoint', 'operation'];
+/** Other names of `timeout`. */
+const TIMEOUTS = ['timeout_secs', 'timeout_sec'];
+/** What the conversion reads, and what only describes a step. */
+const READ: ReadonlySet<string> = new Set(
+  [
+    ...SAME,
+    ...TARGETS,
+    ...NAMES_OF_ENDPOINT,
+    ...TIMEOUTS,
+    'id name type target description params parameters condition if then else steps step parallel max_concurrency items',
+    'over as acc_var initial until body cases on default value try_catch try catch finally prompt response_var event',
+    'payload message state on_error max_retries retry_policy feed',
+  ].flatMap((names) => names.split(' ')),
+);
 
 export function convertSteps(steps: Json | undefined, place: Place, conversion: Conversion): Json[] {
   const list = Array.isArray(steps) ? steps : isJsonObject(steps) ? [steps] : [];
@@ -52,7 +69,11 @@ export function convertSteps(steps: Json | undefined, place: Place, conversion: 
   return list.map((written, index) => {
     if (!isJsonObject(written)) return written;
     const name = unused(nameOf(written, index), taken);
-    return { name, ...convert(written, { ...place, at: [...place.at, index] }, conversion) };
+    const at = [...place.at, index];
+    for (const field of Object.keys(written)) {
+      if (!READ.has(field) && !isFreeField(field)) conversion.refuse([...at, field], unknownField(field, [...READ]));
+    }
+    return { name, ...convert(written, { ...place, at }, conversion) };
   });
 }
 
@@ -71,6 +92,8 @@ function convert(written: JsonObject, place: Place, conversion: Conversion): Ste
   const type = typeOf(written);
   const base: Step = {};
   for (const field of SAME) if (written[field] !== undefined) base[field] = written[field];
+  const timeout = TIMEOUTS.find((field) => written[field] !== undefined);
+  if (timeout !== undefined) base['timeout'] ??= written[timeout] ?? null;
   const failure = failureOf(written, conversion);
   const inner = (steps: Json | undefined, field: string, more: Partial<Place> = {}): Json[] =>
     convertSteps(steps, { ...place, ...more, at: [...place.at, field] }, conversion);

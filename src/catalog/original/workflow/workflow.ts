@@ -1,10 +1,12 @@
 /** Workflow manifests of the original system: MK1's, and agent-lib's with steps by id. */
 import { isJsonObject } from '../../../domain/json.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
+import { isFreeField, unknownField } from '../../check/issues.ts';
 import type { Draft } from '../../read/draft.ts';
 import { symbolsIn } from './step-symbols.ts';
 import { convertSteps, retryOf } from './workflow-steps.ts';
 import type { Conversion } from './workflow-steps.ts';
+import { keepAsMetadata, VALIDATION_RULES } from '../values.ts';
 import { translateText } from './workflow-references.ts';
 
 /** Fields of a workflow that only the original has. */
@@ -19,6 +21,7 @@ const OWN_EXEC = /(?:^|\/)exec(?:\/tool)?\.ya?ml$/i;
 export function understandWorkflow(draft: Draft): void {
   const isOriginal = isOriginalForm(draft);
   trigger(draft);
+  keepAsMetadata(draft, ['category']);
   if (!isOriginal) return;
   inputs(draft);
   const conversion = steps(draft, configuration(draft));
@@ -108,11 +111,15 @@ function inputOf(spec: Json): Json {
   if (!isJsonObject(spec)) return spec;
   const { validation, ...rest } = spec;
   if (!isJsonObject(validation)) return rest;
-  const { min_length: minLength, max_length: maxLength, pattern, minimum, maximum } = validation;
   const rules: Record<string, Json> = { ...rest };
-  for (const [name, value] of Object.entries({ minLength, maxLength, pattern, minimum, maximum })) {
-    if (value !== undefined) rules[name] = value;
+  const others: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(validation)) {
+    const keyword = Object.hasOwn(VALIDATION_RULES, name) ? VALIDATION_RULES[name] : undefined;
+    if (keyword === undefined) others[name] = value;
+    else rules[keyword] = value;
   }
+  // a rule that is not known is an unknown field of the input
+  if (Object.keys(others).length > 0) rules['validation'] = others;
   return rules;
 }
 
@@ -151,6 +158,7 @@ function steps(draft: Draft, defaults: Conversion['defaults']): Conversion {
       if (!noted.has(message)) draft.note(at, message);
       noted.add(message);
     },
+    refuse: (at, message) => draft.refuse(at, message),
   };
   if (!Array.isArray(written)) return conversion;
   const isById = written.some(
@@ -179,12 +187,18 @@ function results(draft: Draft, converted: readonly Json[]): void {
   if (sources.length > 0) draft.set(['outputs'], Object.fromEntries(sources) as JsonObject, ['steps']);
 }
 
+const OUTPUT = ['source', 'description', 'optional', 'type'];
+
 /** `{source, description, optional}`. */
 function outputs(draft: Draft, { symbols }: Conversion): void {
   const written = draft.get(['outputs']);
   if (!isJsonObject(written)) return;
   for (const [name, output] of Object.entries(written)) {
     const source = isJsonObject(output) ? output['source'] : output;
+    for (const field of isJsonObject(output) ? Object.keys(output) : []) {
+      if (!OUTPUT.includes(field) && !isFreeField(field))
+        draft.refuse(['outputs', name, field], unknownField(field, OUTPUT));
+    }
     if (typeof source === 'string') draft.set(['outputs', name], { source: translateText(source, symbols) });
   }
 }
