@@ -34,7 +34,7 @@ const DROPPED =
 /** The same of answers: Miniflare's errors carry stacks. */
 const DROPPED_ANSWERS = /^(mf-.*|x-mf-.*|connection|keep-alive|proxy-connection|transfer-encoding|upgrade)$/i;
 /** Objects of R2, triggers of handlers, tables of objects, images and videos. */
-const RESERVED = /^\/(cdn-cgi|__cf_local)(\/|$)/;
+const RESERVED: ReadonlySet<string> = new Set(['cdn-cgi', '__cf_local']);
 /** A path that is still encoded after as many rounds is refused. */
 const MOST_DECODINGS = 8;
 
@@ -85,16 +85,24 @@ function urlOf(target: string, host: string): URL | null {
   return isOwn && /^https?:$/.test(url.protocol) ? url : null;
 }
 
+/** Whether the path is one of Miniflare's own, decoded any number of times. */
 function isReserved(pathname: string): boolean {
-  let path = pathname;
+  let path = pathname.toLowerCase();
   for (let round = 0; round < MOST_DECODINGS; round += 1) {
-    const plain = new URL(`http://host${path.replaceAll(/[/\\]+/g, '/')}`).pathname.toLowerCase();
-    if (RESERVED.test(plain)) return true;
-    const decoded = plain.replaceAll(/%([0-7][0-9a-f])/g, (_all, hex: string) =>
-      String.fromCharCode(parseInt(hex, 16)),
-    );
-    if (decoded === plain) return false;
-    path = decoded;
+    if (RESERVED.has(firstSegment(path))) return true;
+    const decoded = path.replaceAll(/%([0-7][0-9a-f])/g, (_all, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+    if (decoded === path) return false;
+    path = decoded.toLowerCase();
   }
   return true;
+}
+
+/** As a URL parser reads it: without tabs and line feeds, empty and dot segments. */
+function firstSegment(path: string): string {
+  const segments: string[] = [];
+  for (const segment of path.replaceAll(/[\t\n\r]/g, '').split(/[/\\?#]+/)) {
+    if (segment === '..') segments.pop();
+    else if (segment !== '' && segment !== '.') segments.push(segment);
+  }
+  return segments[0] ?? '';
 }
