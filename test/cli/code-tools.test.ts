@@ -123,7 +123,7 @@ describe('[K1] [K2] cortex build', () => {
       'a manifest without code, version and summary, with the nearest name',
       {
         'tools/roll_dice.ts': tool('roll_dice'),
-        'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code, binding: [DB]}\n',
+        'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code}\n',
       },
       'error    manifests/tools/rol_dice.yaml:3:24: implementation.type: no code tool is called "rol_dice" (nearest: roll_dice); tools/rol_dice.ts of the project must export it, and uploaded manifests cannot bring code\n' +
         'manifests: 1 error, nothing written',
