@@ -104,9 +104,14 @@ export class DeletedFiles {
         else this.#set(prefix, null);
       } catch (fault) {
         const failures = entry.failures + 1;
-        const retry = { delayMs: limits.objectRetryMs, maxDelayMs: limits.objectRetryMostMs };
-        this.#set(prefix, { ...entry, dueAt: this.#clock.now() + backoffMs(retry, failures), failures });
         failed(fault);
+        const retry = { delayMs: limits.objectRetryMs, maxDelayMs: limits.objectRetryMostMs };
+        try {
+          this.#set(prefix, { ...entry, dueAt: this.#clock.now() + backoffMs(retry, failures), failures });
+        } catch (unwritten) {
+          // It stays due.
+          failed(unwritten);
+        }
       }
     }
   }
@@ -120,11 +125,11 @@ export class DeletedFiles {
 
   #set(prefix: string, entry: Entry | null): void {
     if (entry === null) {
-      this.#entries.delete(prefix);
       this.#storage.kv.delete(`${KEPT}${prefix}`);
+      this.#entries.delete(prefix);
     } else {
-      this.#entries.set(prefix, entry);
       this.#storage.kv.put(`${KEPT}${prefix}`, entry);
+      this.#entries.set(prefix, entry);
     }
   }
 }

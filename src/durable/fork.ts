@@ -123,8 +123,9 @@ export class ForkedSession {
     const notes = closeDirectory();
     deletedFiles.replaceSession(prefix === null ? null : { prefix, isPending: false }, notes);
     if (deletedFiles.isEmpty && notes.length === 0) {
-      await storage.deleteAlarm();
+      // In this order: with its alarm, what could not be deleted is deleted later.
       await storage.deleteAll();
+      await storage.deleteAlarm();
     } else await storage.setAlarm(clock.now() + limits.objectRetryMs);
   }
 }

@@ -27,8 +27,10 @@ export class ApprovalTable<T extends ListedApproval> {
 
   /** Replaces the open approvals of a session. */
   keep(sessionId: string, approvals: readonly T[]): void {
-    this.#db.exec(`DELETE FROM approvals WHERE session_id = ?`, sessionId);
-    for (const approval of approvals) this.add(sessionId, approval);
+    this.#db.transaction(() => {
+      this.#db.exec(`DELETE FROM approvals WHERE session_id = ?`, sessionId);
+      for (const approval of approvals) this.add(sessionId, approval);
+    });
   }
 
   add(sessionId: string, approval: T): void {

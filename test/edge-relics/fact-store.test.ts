@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { FactCall, FactChange } from '../../src/domain/ports/user-facts.ts';
 import { FactStore } from '../../src/edge-relics/fact-store.ts';
+import { failEach, failingWrites } from '../support/failing-writes.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 
 interface Kit {
@@ -196,4 +197,22 @@ describe('[C10] the store of a user', () => {
       { numRuns: 60 },
     );
   });
+});
+
+test('[C10] a change, its version and the record of its call are written together, whichever statement fails', () => {
+  const prepare = () => {
+    const failing = failingWrites(openNodeSql());
+    const store = new FactStore({ sql: failing.sql, now: () => 1_000 });
+    for (const key of ['a', 'b']) store.change(remember(key, 'before', callOf(key)));
+    return { ...failing, store };
+  };
+  const changes: FactChange[] = [remember('a', 'after', callOf('c')), forget('a', callOf('c')), { type: 'forget_all' }];
+  for (const change of changes) {
+    const failed = failEach(
+      prepare,
+      ({ store }) => store.change(change),
+      ({ store }) => [store.read(), store.lookup('c')],
+    );
+    expect(failed).toBeGreaterThan(2);
+  }
 });

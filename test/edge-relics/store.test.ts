@@ -6,6 +6,7 @@ import { WorkMeter } from '../../src/domain/work.ts';
 import { readStatement } from '../../src/edge-relics/sql.ts';
 import { RelicStore } from '../../src/edge-relics/store.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
+import { failEach, failingWrites } from '../support/failing-writes.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import { relicOf } from '../support/definitions.ts';
 
@@ -372,4 +373,28 @@ describe('[R6] sql', () => {
   ])('%s is allowed', (sql) => {
     expect(readStatement(sql, undefined, 'execute')).toHaveProperty('sql');
   });
+});
+
+test('[R6] a change, its outcome and the schema are written together, whichever statement fails', () => {
+  const prepare = () => {
+    const failing = failingWrites(openNodeSql());
+    return { ...failing, relics: new RelicStore({ sql: failing.sql, sizeBytes: () => 0, now: () => 1 }) };
+  };
+  const schema = ['CREATE TABLE t (n)', 'CREATE TABLE u (n)'];
+  const relic = relicOf({ type: 'edge', store: 'sql', ttlMs: null, quotaBytes: 1_000_000, schema });
+  const parameters = { sql: 'INSERT INTO t VALUES (1)' };
+  const call = { space: 's', relic, endpoint: 'execute', parameters, key: 'k', owner: null };
+  const failed = failEach(
+    prepare,
+    ({ relics }) => {
+      const outcome = relics.call(call);
+      if (!outcome.ok) throw new Error(outcome.error.message);
+    },
+    ({ sql, relics }) => {
+      const tables = sql.exec(`SELECT name FROM sqlite_master WHERE name = 't'`);
+      // The schema alone may be there: it is not applied again.
+      return [tables.length === 0 ? 0 : sql.exec(`SELECT COUNT(*) AS n FROM t`)[0]?.['n'], relics.lookup('k')];
+    },
+  );
+  expect(failed).toBeGreaterThan(4);
 });

@@ -1,9 +1,12 @@
 /** One shard of the lists of sessions and runs (C6, H1). */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import type { DirectoryEntry } from '../../src/domain/directory.ts';
 import type { ExecutionEntry, ExecutionsPage } from '../../src/domain/execution.ts';
 import { mergeExecutions } from '../../src/domain/execution.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { DirectoryShard } from '../../src/policies/directory-shard.ts';
+import { failEach, failingWrites } from '../support/failing-writes.ts';
+import type { FailingWrites } from '../support/failing-writes.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 
 const KEPT_MS = 1_000_000;
@@ -145,4 +148,41 @@ test('[Z2] of shards: an entry that two of them have is on a page once', () => {
   other.take([runOf(1, 1, { status: 'waiting' })]);
   const merged = mergeExecutions([shard.executions(page()), other.executions(page())], 100);
   expect(merged.entries.map(({ status }) => status)).toEqual(['completed', 'completed']);
+});
+
+test('[C6] [H1] a session and its runs are written and forgotten together, whichever statement fails', () => {
+  const entry = {
+    session_id: idOf(1),
+    agent: 'assistant',
+    user_id: null,
+    title: null,
+    status: 'idle',
+    created_at: 1,
+    updated_at: 1,
+    runs: 1,
+    last_run_status: 'completed',
+  } as unknown as DirectoryEntry;
+  const runs = [runOf(1, 1), runOf(1, 2)];
+  const prepare = (): FailingWrites & { readonly lists: DirectoryShard } => {
+    const failing = failingWrites(openNodeSql());
+    const lists = new DirectoryShard(
+      failing.sql,
+      () => now,
+      () => KEPT_MS,
+    );
+    lists.write({ session_id: idOf(2), incarnation: INCARNATION, number: 1, entry: null, runs: [runOf(2, 1)] });
+    return { ...failing, lists };
+  };
+  const record = { session_id: idOf(1), incarnation: INCARNATION, number: 1, entry, runs };
+  const seen = ({ lists }: ReturnType<typeof prepare>): unknown => [
+    lists.executions(page()),
+    lists.list({ limit: 10, before: null, userId: null, agents: null, status: null }),
+  ];
+  expect(failEach(prepare, ({ lists }) => lists.write(record), seen)).toBeGreaterThan(2);
+  const filled = (): ReturnType<typeof prepare> => {
+    const kit = prepare();
+    kit.lists.write(record);
+    return kit;
+  };
+  expect(failEach(filled, ({ lists }) => lists.forget(idOf(1), INCARNATION), seen)).toBeGreaterThan(1);
 });

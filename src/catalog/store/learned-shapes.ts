@@ -4,12 +4,12 @@
  * A shape belongs to one revision of its manifest: it is forgotten when the manifest changes. At most
  * `limits.learnedShapes` are kept.
  */
-import type { ListedManifest } from '../../domain/catalog.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { SqlDatabase } from '../../domain/ports/storage.ts';
 import { combined } from '../../domain/learned-shape.ts';
 import type { LearnedShapes, Shape } from '../../domain/shape.ts';
+import type { RevisionOf } from './store.ts';
 
 export class ShapeTable {
   readonly #sql: SqlDatabase;
@@ -36,7 +36,7 @@ export class ShapeTable {
   }
 
   /** Stores shapes of manifests that exist. */
-  learn(shapes: LearnedShapes, manifests: readonly ListedManifest[]): void {
+  learn(shapes: LearnedShapes, manifests: readonly RevisionOf[]): void {
     const revisions = revisionsOf(manifests);
     this.#sql.transaction(() => {
       for (const [target, shape] of Object.entries(shapes)) {
@@ -65,7 +65,7 @@ export class ShapeTable {
   }
 
   /** After a change of manifests: forgets the shapes of manifests that were changed or removed. */
-  follow(manifests: readonly ListedManifest[]): void {
+  follow(manifests: readonly RevisionOf[]): void {
     const revisions = revisionsOf(manifests);
     for (const row of this.#sql.exec(`SELECT target, revision FROM result_shapes`)) {
       const target = String(row['target']);
@@ -76,7 +76,7 @@ export class ShapeTable {
 }
 
 /** Bundled manifests have the revision 0. */
-function revisionsOf(manifests: readonly ListedManifest[]): ReadonlyMap<string, number> {
+function revisionsOf(manifests: readonly RevisionOf[]): ReadonlyMap<string, number> {
   return new Map(manifests.map(({ kind, name, revision }) => [`${kind}/${name}`, revision ?? 0]));
 }
 

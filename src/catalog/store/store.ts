@@ -39,11 +39,15 @@ import { isSame, kindOf, listed, listedDamaged } from './listed-manifest.ts';
 import { ManifestTables } from './store-tables.ts';
 import type { DamagedRow } from './store-tables.ts';
 
+/** The current revision of a manifest; null for bundled ones. */
+export type RevisionOf = Pick<ListedManifest, 'kind' | 'name' | 'revision'>;
+
 export class ManifestStore {
   readonly #tables: ManifestTables;
   readonly #bundled: Catalog;
   readonly #sources: Readonly<Record<string, string>>;
   readonly #planner: ChangePlanner;
+  readonly #written: (manifests: readonly RevisionOf[]) => void;
   #merged: { readonly catalog: Catalog; readonly damaged: readonly DamagedRow[] } | null = null;
   /** Stored manifests that the loader rejected at the last load. */
   #stale: readonly DamagedRow[] = [];
@@ -58,6 +62,7 @@ export class ManifestStore {
    * @param pause called between slices, so that other work can run
    * @param intervals minimum intervals of feeds and schedules (F3, M6)
    * @param deployment what is known about the deployment, for warnings
+   * @param written called in the transaction of each change, with the manifests after it
    */
   constructor(
     sql: SqlDatabase,
@@ -67,7 +72,9 @@ export class ManifestStore {
     pause: () => Promise<void> = () => Promise.resolve(),
     intervals: () => IntervalLimits = () => DEFAULT_INTERVALS,
     deployment: () => Deployment | null = () => null,
+    written: (manifests: readonly RevisionOf[]) => void = () => undefined,
   ) {
+    this.#written = written;
     this.#tables = new ManifestTables(sql);
     this.#bundled = bundled;
     this.#sources = sources;
@@ -267,6 +274,10 @@ export class ManifestStore {
         if (was !== null && known?.file === entry.file && known.source === entry.source) tables.setCurrent(ref, was);
         else tables.keep(ref, entry, was, now);
       }
+      const bundled = MANIFEST_KINDS.flatMap((kind) =>
+        this.#bundled.list(kind).map(({ name }) => ({ kind, name, revision: null })),
+      );
+      this.#written([...bundled, ...tables.current()]);
     });
     for (const { definition, file, source } of entries) this.#kept.set(definition, { file, source });
     this.#planner.applied(plan);

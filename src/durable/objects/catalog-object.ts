@@ -53,29 +53,34 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
           () => scheduler.wait(limits.catalogPauseMs),
           () => readSettings(this.env).intervals,
           () => deploymentOf(this.env, [this.#owner], { ai: this.env.AI ?? null }),
+          (manifests) => {
+            // What was learned about changed manifests is forgotten.
+            this.#shapes.follow(manifests);
+            this.#nextRevision();
+          },
         ),
     );
     return this.#opened;
   }
 
-  /** The same for a change: what was learned about changed manifests is forgotten. */
+  /** The same for a change. */
   async #change<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Changed<T>> {
     let revision = 0;
     const reply = await this.#answer(owner, async (store) => {
       const answer = await work(store);
-      this.#shapes.follow(store.list(null));
-      revision = this.#nextRevision();
+      revision = this.#revision;
       return answer;
     });
     return reply.type === 'ok' ? { ...reply, revision } : reply;
   }
 
+  get #revision(): number {
+    return this.ctx.storage.kv.get<number>(REVISION) ?? 0;
+  }
+
   /** A time, so that readers recognise a number that no catalogue has given (definition-cache.ts). */
-  #nextRevision(): number {
-    const { kv } = this.ctx.storage;
-    const revision = Math.max(platformClock.now(), (kv.get<number>(REVISION) ?? 0) + 1);
-    kv.put(REVISION, revision);
-    return revision;
+  #nextRevision(): void {
+    this.ctx.storage.kv.put(REVISION, Math.max(platformClock.now(), this.#revision + 1));
   }
 
   async #answer<T>(owner: string | null, work: (store: ManifestStore) => T | Promise<T>): Promise<Reply<T>> {

@@ -37,9 +37,13 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
   }
 
   async call(call: EdgeRelicCall): Promise<ActionOutcome> {
-    const outcome = await this.#inTurn(call);
     const { persistent, idleMs } = call.relic;
-    await this.#arm(persistent ? null : platformClock.now() + idleMs);
+    const idleAt = persistent ? null : platformClock.now() + idleMs;
+    // First, so that what the call writes is deleted in time, and not before.
+    if (idleAt !== null) await this.#arm(idleAt);
+    const outcome = await this.#inTurn(call);
+    const expiry = this.#open().nextExpiry();
+    if (expiry !== null && (idleAt === null || expiry < idleAt)) await this.ctx.storage.setAlarm(expiry);
     return outcome;
   }
 
@@ -65,8 +69,9 @@ export class RelicObject extends DurableObject<Env> implements RelicRpc {
     this.#life.abort(new Error('the relic was deleted'));
     this.#life = new AbortController();
     this.#store = null;
-    await this.ctx.storage.deleteAlarm();
+    // In this order: with its alarm, what could not be deleted is deleted later.
     await this.ctx.storage.deleteAll();
+    await this.ctx.storage.deleteAlarm();
   }
 
   #openFacts(): FactStore {

@@ -58,10 +58,15 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
 
   /** Replaces all schedules; an unchanged one keeps its next time. */
   async keep(schedules: readonly Schedule[], owner: string | null): Promise<void> {
-    const kept = withNextTimes(schedules, this.#all(), platformClock.now(), this.#minMs);
-    this.ctx.storage.sql.exec(`DELETE FROM schedules`);
-    for (const schedule of kept) this.#write(schedule);
-    this.ctx.storage.kv.put('owner', owner);
+    const { storage } = this.ctx;
+    // First, so that schedules that are stored never lack an alarm: this one sets the next.
+    await storage.setAlarm(platformClock.now() + limits.watchdogMs);
+    storage.transactionSync(() => {
+      const kept = withNextTimes(schedules, this.#all(), platformClock.now(), this.#minMs);
+      storage.sql.exec(`DELETE FROM schedules`);
+      for (const schedule of kept) this.#write(schedule);
+      storage.kv.put('owner', owner);
+    });
     await this.#arm(0);
   }
 

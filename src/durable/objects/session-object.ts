@@ -341,8 +341,9 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const { objects } = this.#session;
     const notes = this.#directory.close();
     if (objects === null && this.#deletedFiles.isEmpty && notes.length === 0) {
-      await storage.deleteAlarm();
+      // In this order: with its alarm, what could not be deleted is deleted later.
       await storage.deleteAll();
+      await storage.deleteAlarm();
       return;
     }
     // In one turn, so that all of it becomes durable together.

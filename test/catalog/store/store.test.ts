@@ -3,7 +3,9 @@ import { graphOf, renderGraph } from '../../../src/catalog/store/graph.ts';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { fromPinned, toPinned } from '../../../src/catalog/store/pinned.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
+import type { RevisionOf } from '../../../src/catalog/store/store.ts';
 import { limits } from '../../../src/domain/limits.ts';
+import { failingWrites } from '../../support/failing-writes.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
 const head = (kind: string, name: string, version = '1'): string =>
@@ -38,6 +40,41 @@ describe('[M4] the store', () => {
       ['common', true],
       ['t', false],
     ]);
+  });
+
+  test('a change is stored with what follows from it, or not at all, whichever statement fails', async () => {
+    const ref = { kind: 'tool', name: 't' } as const;
+    const opened = (failing: number): { readonly store: ManifestStore; readonly restarted: () => ManifestStore } => {
+      const sql = openNodeSql();
+      const { sql: faulty, failAt } = failingWrites(sql);
+      const followed = (manifests: readonly RevisionOf[]): void => {
+        expect(manifests.map(({ name, revision }) => [name, revision])).toEqual([
+          ['common', null],
+          ['t', 1],
+        ]);
+        faulty.exec(`INSERT INTO followed VALUES (1)`);
+      };
+      sql.exec(`CREATE TABLE followed (n INTEGER)`);
+      const store = new ManifestStore(faulty, common, {}, undefined, undefined, undefined, undefined, followed);
+      failAt(failing);
+      return { store, restarted: () => open(sql) };
+    };
+    let failed = 0;
+    for (let nth = 1; nth < 20; nth += 1) {
+      const { store, restarted } = opened(nth);
+      const code = await store.put(ref, tool('t'), 1).then(
+        () => 'stored',
+        (fault: unknown) => String(fault),
+      );
+      if (code === 'stored') break;
+      failed += 1;
+      expect(code).toContain('full');
+      for (const one of [store, restarted()]) expect(one.list('tool').map(({ name }) => name)).toEqual(['common']);
+      await store.put(ref, tool('t'), 1);
+      expect(store.get(ref)).toMatchObject({ revision: 1 });
+    }
+    // The file, the version, the current one, and what follows.
+    expect(failed).toBeGreaterThan(3);
   });
 
   test('uploading the same text again creates no version; the oldest versions are dropped at the limit', async () => {
