@@ -213,7 +213,11 @@ export class SessionRuns {
       const error = { code: 'unknown_agent', message } as const;
       if (replay === null) return this.#failToStart(run, error);
       // Its actions, and what it asked of people and clients, end first (S10).
-      return this.#scope.hold(this.fail(stored, error).finally(() => this.next()));
+      const ended = this.fail(stored, error).catch(async (fault: unknown) => {
+        this.#scope.log('internal_error', { fault });
+        await this.#tellEnd(run, fault);
+      });
+      return this.#scope.hold(ended.finally(() => this.next()));
     }
     const isSameHost = this.#begunHere.has(run);
     this.#begunHere.add(run);

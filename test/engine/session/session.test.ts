@@ -860,6 +860,21 @@ describe('[J5] a cancel', () => {
     expect(eventsOf(kit.events, 'agent_failed')).toMatchObject([{ iteration: 0, run_id: failed.run_id }]);
   });
 
+  test('[J3] an interrupted run whose agent was removed ends, also if its end cannot be written at first', async () => {
+    const kit = await sessionKit({ executors: { tool: () => new Promise(() => undefined) } });
+    void runText(kit, `<action type="tool" mode="async" id="a">{"name":"echo"}</action>`);
+    await settle();
+    const sql = failingEnds(kit.sql);
+    const next = await sessionKit({ sql, clock: kit.clock, gone: () => true });
+    await next.session.recover().catch(() => undefined);
+    await settle();
+    expect(next.session.runs().map(({ status }) => status)).toEqual(['running']);
+    expect(next.session.nextWake()).toBe(next.clock.now() + limits.watchdogMs);
+    await next.session.recover();
+    await settle();
+    expect(next.session.runs().map(({ status }) => status)).toEqual(['failed']);
+  });
+
   test('[J2] a queued run keeps the session busy while the run before it fails to start', async () => {
     const answer = Promise.withResolvers<void>();
     const disk = Promise.withResolvers<void>();
@@ -927,4 +942,20 @@ test('[X5] a failed run is logged once, with its id and error and without the me
 function deleteAll(sql: NodeSql): void {
   const tables = sql.exec(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`);
   for (const { name } of tables) sql.exec(`DROP TABLE ${String(name)}`);
+}
+
+/** The first end of a run cannot be written. */
+function failingEnds(sql: NodeSql): NodeSql {
+  let left = 1;
+  return {
+    ...sql,
+    exec: (text, ...parameters) => {
+      if (parameters.some((one) => String(one).includes('agent_failed'))) left -= 1;
+      if (left === 0) {
+        left = -1;
+        throw new Error('the disk is full');
+      }
+      return sql.exec(text, ...parameters);
+    },
+  };
 }
