@@ -17,6 +17,8 @@ export interface StoredFiles {
 export type Fact = { readonly at: number } & (
   | { readonly type: 'host_started'; readonly life: number }
   | { readonly type: 'host_ended'; readonly life: number; readonly why: string }
+  /** A statement or a sync has failed. */
+  | { readonly type: 'disk_failed'; readonly what: 'write' | 'read' | 'sync' }
   /** The client got an answer: the run's number, or the error's code. `queued`: the queue up to this run, if it is known. */
   | {
       readonly type: 'message_answered';

@@ -163,10 +163,6 @@ function* wrongResults(seen: Observation, tree: Tree): Generator<string> {
     seen.events.filter(({ type }) => type === 'action_completed'),
     ({ action_id: id }) => id ?? '',
   );
-  const queued = Map.groupBy(
-    seen.events.filter(({ type }) => type === 'action_queued'),
-    ({ action_id: id }) => id ?? '',
-  );
   const isBefore = (event: SessionEvent, branch: readonly number[], before: number): boolean =>
     branch.includes(runOf(event)) && (event.seq ?? 0) < before;
   for (const event of seen.events) {
@@ -177,9 +173,7 @@ function* wrongResults(seen: Observation, tree: Tree): Generator<string> {
       // A client may have posted it as the result of another call.
       if (scriptOf(seen.history.messages, token)?.target === 'client') continue;
       const isOwn = completed.get(token)?.some((end) => isBefore(end, branch, event.seq ?? 0));
-      // A failed write loses the end of an action that an open response has already shown.
-      const isLost = event.data.cut === true && queued.get(token)?.some((own) => isBefore(own, branch, event.seq ?? 0));
-      if (isOwn !== true && isLost !== true) yield `run ${run} has the result of ${token} of another branch`;
+      if (isOwn !== true) yield `run ${run} has the result of ${token} of another branch`;
     }
     for (const [, token = ''] of event.data.content.matchAll(OPEN)) {
       const isKnown = completed.get(token)?.some((end) => isBefore(end, branch.slice(0, -1), tree.startOf(run)));

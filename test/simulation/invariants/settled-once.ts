@@ -1,11 +1,11 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { isJsonObject, parseJson } from '../../../src/domain/json.ts';
+import type { Fact, Observation } from '../observation.ts';
 import { actionOf, endsAction, factsOf } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
 
 /** Answers for calls that were shown. Another message may be in progress, and the session may be deleted. */
 const POSSIBLE: ReadonlySet<string> = new Set(['accepted', 'call_settled', 'run_in_progress']);
-const FAILURES: ReadonlySet<string> = new Set(['write', 'sync', 'full_disk']);
 
 export const settledOnce: Invariant = {
   name: 'settled once',
@@ -36,9 +36,10 @@ export const settledOnce: Invariant = {
         yield `a result for the call ${call} was accepted, which was not shown`;
     }
     const answers = factsOf(seen, 'call_answered');
-    for (const { call, code } of answers) {
+    for (const answer of answers) {
+      const { call, code } = answer;
       // A result that could not be written can be posted again.
-      const isUnwritten = code === 'storage_unavailable' && seen.history.faults.some(({ type }) => FAILURES.has(type));
+      const isUnwritten = code === 'storage_unavailable' && hasFailed(seen, answer);
       if (!seen.isDeleted && !isUnwritten && !POSSIBLE.has(code))
         yield `the result of ${call} was refused with ${code}`;
     }
@@ -65,6 +66,19 @@ export const settledOnce: Invariant = {
     }
   },
 };
+
+/** Whether the disk has failed, or was full, since the host that answers has started. */
+function hasFailed({ facts, history }: Observation, answer: Fact): boolean {
+  const before = facts.slice(0, facts.indexOf(answer));
+  const start = before.findLastIndex(({ type }) => type === 'host_started');
+  const startedAt = before[start]?.at ?? 0;
+  return (
+    before.slice(start + 1).some(({ type }) => type === 'disk_failed') ||
+    history.faults.some(
+      (fault) => fault.type === 'full_disk' && fault.at <= answer.at && fault.at + fault.forMs >= startedAt,
+    )
+  );
+}
 
 function isOf(result: string, end: SessionEvent | undefined): boolean {
   const posted = parseJson(result);

@@ -60,6 +60,8 @@ function factText(fact: Fact, hasRuns: boolean): string {
       return `host ${fact.life} starts`;
     case 'host_ended':
       return `host ${fact.life} ends: ${fact.why}`;
+    case 'disk_failed':
+      return `a ${fact.what} fails`;
     case 'message_answered':
       return `message ${fact.message} is answered: ${fact.run === null ? fact.code : `run ${fact.run}`}`;
     case 'branch_sent': {

@@ -155,8 +155,13 @@ export class Life {
     const isOfFork = does === 'read' && this.forkPages > 0;
     const statements = this.#stage.statements;
     if (!statements.fails('session', does, text) && !(isOfFork && statements.fails('fork', 'read', text))) return;
+    throw this.#failed(does);
+  }
+
+  #failed(what: 'write' | 'read' | 'sync'): DiskFailure {
     this.hasFailed = this.#stage.hasDiskFailed = true;
-    throw new DiskFailure(`a ${does} failed`);
+    this.#stage.note({ type: 'disk_failed', what });
+    return new DiskFailure(`a ${what} failed`);
   }
 
   /** Pages of forks that are being read. */
@@ -193,15 +198,14 @@ export class Life {
   #failWrite(): void {
     this.#writes += 1;
     if (!this.#faults.some((fault) => fault.type === 'write' && fault.statement === this.#writes)) return;
-    this.hasFailed = this.#stage.hasDiskFailed = true;
-    throw new DiskFailure('a write failed');
+    throw this.#failed('write');
   }
 
   async #failSync(keeps: number): Promise<void> {
-    this.hasFailed = this.#stage.hasDiskFailed = true;
+    const failure = this.#failed('sync');
     // The platform resets an object whose storage has failed, soon.
     this.#stage.time.after(1, () => this.end('reset after a failed sync', keeps));
     await Promise.resolve();
-    throw new DiskFailure('a sync failed');
+    throw failure;
   }
 }

@@ -141,7 +141,8 @@ export class ScriptedModel {
       // Longer than the endpoint may be silent.
       await pause(finish === 'silent' ? limits.betweenTokensMs + 1 : gapMs, signal);
       const isGivenUp = finish === 'throws' || finish === 'silent';
-      delivered(isGivenUp || reason === null ? finish : UNKNOWN);
+      // The reason is in the last chunk.
+      delivered(isGivenUp || cut !== null || reason === null ? finish : UNKNOWN);
       if (isGivenUp) throw new Error('the connection was lost');
       if (cut !== null) yield [{ choices: [{ index: 0, delta: {}, finish_reason: finish }] }];
       else yield chunks.slice(-1);
