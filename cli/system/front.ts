@@ -8,6 +8,8 @@
  * 1. Bytes pass in both directions as they come; nothing is collected.
  * 2. When one side ends early, the other side ends at once, and an incomplete answer does not look complete.
  * 3. A request with an effect is sent once. A `GET` or `HEAD` whose connection fails before its answer is sent again.
+ * 4. The requests of one connection are sent one after the other (RFC 9112, 9.3.2). Those behind the first one are not sent
+ *    after their client has left.
  */
 import { createServer, request as connect, STATUS_CODES } from 'node:http';
 import type { ClientRequest, IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -21,6 +23,8 @@ import type { Upstream } from './private-workerd.ts';
 
 /** As workerd's own limit. */
 const MAX_HEADER_BYTES = 128 * 1_024;
+/** For the headers of a request: without `requestTimeout`, Node has no limit. */
+const HEADERS_MS = 60_000;
 /** Pauses before a `GET` or `HEAD` is sent again. */
 const RETRY_MS = [0, 250] as const;
 
@@ -28,14 +32,24 @@ export class Front {
   readonly #server: Server;
   #upstream = Promise.withResolvers<Upstream>();
   #isOpen = false;
+  /** Resolves when the last request of a connection has ended. */
+  readonly #ended = new WeakMap<Socket, Promise<void>>();
+  /** The response of a connection that is written now, or was the last one. */
+  readonly #current = new WeakMap<Socket, ServerResponse>();
 
   constructor() {
     this.#server = createServer(
       // Uploads may take long. The guard judges the Host, so that its answer is a problem document.
-      { requireHostHeader: false, requestTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES },
-      (request, response) => void this.#pass(request, response),
+      { requireHostHeader: false, requestTimeout: 0, headersTimeout: HEADERS_MS, maxHeaderSize: MAX_HEADER_BYTES },
+      (request, response) => void this.#inTurn(request, response),
     );
-    this.#server.on('clientError', refuseUnreadable);
+    this.#server.on('clientError', (fault: NodeJS.ErrnoException, socket: Socket) => {
+      const current = this.#current.get(socket);
+      const isAnswering = current !== undefined && current.headersSent && !current.writableFinished;
+      // What follows would be read as a part of the answer.
+      if (isAnswering) socket.destroy();
+      else refuseUnreadable(fault, socket);
+    });
   }
 
   /** @throws Error if the port is in use */
@@ -61,6 +75,17 @@ export class Front {
   close(): void {
     this.#server.close();
     this.#server.closeAllConnections();
+  }
+
+  /** Node emits all requests of a connection as they come, and `close` only of the response that is written. */
+  async #inTurn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const before = this.#ended.get(socket);
+    this.#ended.set(socket, new Promise((resolve) => response.once('close', resolve)));
+    await before;
+    if (socket.destroyed) return;
+    this.#current.set(socket, response);
+    await this.#pass(request, response);
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {

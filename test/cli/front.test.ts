@@ -139,6 +139,61 @@ describe('[H1] bytes pass as they come', () => {
   });
 });
 
+describe('[H1] the requests of one connection', () => {
+  const line = (path: string): string => `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`;
+
+  beforeEach(play);
+
+  test('are sent one after the other', async () => {
+    const socket = connect(port, '127.0.0.1');
+    const first = nextRequest();
+    socket.write(line('/a') + line('/b'));
+    const { response } = await first;
+    const next = nextRequest();
+    send('GET', '/other').sent.end();
+    const { received, response: other } = await next;
+    expect(received.url).toBe('/other');
+    other.end();
+    const last = nextRequest();
+    response.end();
+    expect((await last).received.url).toBe('/b');
+    socket.destroy();
+  });
+
+  test('are not sent after the client has left', async () => {
+    const first = nextRequest();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(line('/a') + line('/b'));
+    const { response } = await first;
+    const paths: (string | undefined)[] = [];
+    answer = ({ url }, later) => {
+      paths.push(url);
+      later.end();
+    };
+    const left = once(response, 'close');
+    socket.destroy();
+    await left;
+    const other = send('GET', '/other');
+    other.sent.end();
+    await other.answered;
+    expect(paths).toEqual(['/other']);
+  });
+
+  test('bytes that are not HTTP end an answer, and do not become a part of it', async () => {
+    const reached = nextRequest();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(line('/a'));
+    const { response } = await reached;
+    response.write('half');
+    let text = String((await once(socket, 'data'))[0]);
+    socket.on('data', (chunk) => (text += String(chunk))).on('error', () => undefined);
+    socket.write('hello\r\n\r\n');
+    await once(socket, 'close');
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(text).not.toContain('0\r\n\r\n');
+  });
+});
+
 describe('[S10] while the Worker is built', () => {
   test('requests wait, and then are served', async () => {
     const { sent, answered } = send('POST');
