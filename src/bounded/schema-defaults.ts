@@ -13,6 +13,7 @@ import { isJsonObject } from '../domain/json.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import { WorkMeter } from '../domain/work.ts';
+import { jsonChars } from './json-size.ts';
 import { matchesPart } from './schema-check.ts';
 import { mapAt } from './schema-run.ts';
 import { UnusableSchema } from './schema.ts';
@@ -25,6 +26,8 @@ const NESTED_DEFAULTS = 8;
 interface MemberRule {
   /** Undefined: it stays absent. */
   readonly preset: Json | undefined;
+  /** Of the preset, as JSON. */
+  readonly chars: number;
   readonly isNullAbsent: boolean;
 }
 
@@ -72,8 +75,15 @@ export class SchemaDefaults {
    * @throws WorkExceeded, UnusableSchema
    */
   complete(value: Json, withDefaults = true): Json {
-    const meter = new WorkMeter(limits.schemaSteps);
-    return this.#complete({ meter, withDefaults, nesting: 0 }, this.#schema.root, value, 0);
+    const run = { meter: new WorkMeter(limits.schemaSteps), withDefaults, nesting: 0 };
+    let completed = value;
+    // A default of one schema may have members that another schema for the same value completes.
+    for (let round = 0; round <= NESTED_DEFAULTS; round += 1) {
+      const next = this.#complete(run, this.#schema.root, completed, 0);
+      if (next === completed) return completed;
+      completed = next;
+    }
+    throw new UnusableSchema('its parts complete each other without end');
   }
 
   #complete(run: Run, schema: Json | undefined, value: Json, depth: number): Json {
@@ -106,10 +116,14 @@ export class SchemaDefaults {
       const given = Object.hasOwn(value, name) ? value[name] : undefined;
       let found = given;
       if (given === undefined || given === null) {
-        const { preset, isNullAbsent } = this.#rule(member, run.meter, run.nesting);
+        const { preset, chars, isNullAbsent } = this.#rule(member, run.meter, run.nesting);
         const isRequired = preset === undefined && Array.isArray(required) && required.includes(name);
         if (given === null && isNullAbsent && !isRequired) found = undefined;
-        if (found === undefined && run.withDefaults) found = preset;
+        if (found === undefined && run.withDefaults && preset !== undefined) {
+          // The same default for many members is large as text.
+          run.meter.chargeChars(chars);
+          found = preset;
+        }
       }
       if (found !== undefined) found = this.#complete(run, member, found, depth + 1);
       if (found !== given) changed.set(name, found);
@@ -124,9 +138,11 @@ export class SchemaDefaults {
     const known = this.#rules.get(member);
     if (known !== undefined) return known;
     const matches = (value: Json): boolean => matchesPart(this.#schema, member, value, meter);
-    const preset = this.#presetOf(member, meter, nesting);
+    const completed = this.#presetOf(member, meter, nesting);
+    const preset = completed !== undefined && matches(completed) ? completed : undefined;
     const rule = {
-      preset: preset !== undefined && matches(preset) ? preset : undefined,
+      preset,
+      chars: preset === undefined ? 0 : jsonChars(preset, limits.substitutedChars, limits.jsonDepth, meter),
       isNullAbsent: !matches(null),
     };
     this.#rules.set(member, rule);

@@ -98,6 +98,32 @@ test.each<[what: string, schema: JsonObject]>([
   expect(completeParameters(schema, value)).toBe(value);
 });
 
+test.each<[where: string, schema: JsonObject]>([
+  ['a list of schemas', object({}, { allOf: [object({ o: object({ n: N }) }), object({ o: { default: {} } })] })],
+  [
+    'a reference',
+    object({ o: { default: {} } }, { $ref: '#/$defs/base', $defs: { base: object({ o: object({ n: N }) }) } }),
+  ],
+])('[D3] a default is completed by the other schema of its member, in %s', (_where, schema) => {
+  expect(complete(schema, {})).toEqual({ o: { n: 5 } });
+});
+
+test('[D3] a large default for many members completes nothing', () => {
+  const value = {};
+  const names = Array.from({ length: 900 }, (_, index) => `p${index}`);
+  const schema = object(Object.fromEntries(names.map((name) => [name, { $ref: '#/$defs/text' }])), {
+    $defs: { text: { ...TEXT, default: 'x'.repeat(100_000) } },
+  });
+  expect(completeParameters(schema, value)).toBe(value);
+});
+
+test('[D3] schemas that complete each other without end complete nothing', () => {
+  const value = { b: 1 };
+  expect(
+    completeParameters(object({}, { allOf: [object({ a: { default: null } }), object({ a: TEXT })] }), value),
+  ).toBe(value);
+});
+
 test('[D3] completing twice changes nothing, whatever the value', () => {
   const schema = object(
     { n: N, a: TEXT, o: { $ref: '#/$defs/o' }, list: { type: 'array', items: { $ref: '#/$defs/o' } } },
