@@ -258,6 +258,8 @@ test.each([
   ['100 levels', `kind: Tool\na: ${'['.repeat(100)}${']'.repeat(100)}`, /nested deeper than 64 levels/],
   ['not a number', 'kind: Tool\na: .nan\n', /not a valid JSON number/],
   ['a binary tag', 'kind: Tool\na: !!binary aGk=\n', /not supported|not valid YAML|unresolved/i],
+  ['an unknown tag of a text', 'kind: Tool\nsummary: !include summary.md\n', /Unresolved tag: !include/],
+  ['an unknown tag of a list', 'kind: Tool\ntags: !mine [a]\n', /Unresolved tag: !mine/],
 ])('[M1] %s is reported as a problem of the file, without a crash', (_what, text, message) => {
   const { problems } = load({ 'x.yaml': text });
   expect(problems.map((problem) => problem.message).join('\n')).toMatch(message);

@@ -41,7 +41,7 @@ const START: Place = { line: 1, column: 1 };
 
 /**
  * Reads a file with one or several YAML 1.2 documents. All YAML in the system is read here. Never throws: syntax
- * errors, duplicate keys, values without a JSON form, alias bombs, and texts beyond `limits.yamlChars`,
+ * errors, duplicate keys, unknown tags, values without a JSON form, alias bombs, and texts beyond `limits.yamlChars`,
  * `limits.yamlTokens`, `limits.manifestNodes` or `limits.jsonDepth` are returned as errors.
  *
  * @param quota tokens that all files of a load share
@@ -58,7 +58,8 @@ export function readYaml(text: string, quota: TokenQuota = { left: limits.catalo
   for (const [index, document] of parsed.entries()) {
     const begin = end;
     end = document.range[2];
-    const [error] = document.errors;
+    // An unknown tag is a warning of the library, which then drops it: `!include a.md` would be the text "a.md".
+    const [error = document.warnings.find(({ code }) => code === 'TAG_RESOLVE_FAILED')] = document.errors;
     const syntax = error === undefined ? keyFlaw(document.contents) : { offset: error.pos[0], message: error.message };
     if (syntax !== null) {
       errors.push({ ...placeAt(syntax.offset), message: `not valid YAML: ${syntax.message}` });

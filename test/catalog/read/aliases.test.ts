@@ -208,7 +208,7 @@ describe('hostile files', () => {
       `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,
       'expands its aliases too often',
     ],
-    ['a tag', 'kind: !!js/function "x"\n', 'kind'],
+    ['a tag', 'kind: !!js/function "x"\n', 'Unresolved tag'],
     ['a merge key', 'x: &x {kind: Tool}\n<<: *x\n', 'kind'],
   ])('[M1] %s gives a specific error', (_what, text, message) => {
     const bad = { path: 'bad.yaml', text, isAlone: true };
