@@ -2,6 +2,7 @@ import { isTextPatch } from '../../../src/domain/event.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { GenerationScript, History } from '../history.ts';
 import type { Observation } from '../observation.ts';
+import { chunksOf, isOfEndpoint } from '../endpoint.ts';
 import { textOf, writtenOf } from '../script.ts';
 import { byRun } from './invariant.ts';
 import type { Invariant } from './invariant.ts';
@@ -52,13 +53,25 @@ function allBareText(script: GenerationScript): string {
 
 /** Null: the generation is no answer by its bare text. */
 function bareAnswer(message: number, call: number, script: GenerationScript): string | null {
-  const { cut, finish, reason, calls } = script;
-  if (reason !== null || calls !== null) return null;
-  if (cut === null ? !WHOLE.has(finish) : cut.cause !== 'length') return null;
-  const text = writtenOf(textOf(message, call, script), cut)
-    .replace(/<thought>.*?(<\/thought>|$)/gs, '')
-    .replace(/<[^>]*$/, '');
+  const { cut, finish, reason } = script;
+  // The reason is in the last chunk.
+  if (cut === null ? reason !== null || !WHOLE.has(finish) : cut.cause !== 'length') return null;
+  const written = isOfEndpoint(script)
+    ? textSent(chunksOf(message, call, script), cut)
+    : writtenOf(textOf(message, call, script), cut);
+  const text = written?.replace(/<thought>.*?(<\/thought>|$)/gs, '').replace(/<[^>]*$/, '') ?? '<';
   return text.includes('<') ? null : text;
+}
+
+/** The text that an endpoint has sent; null: it has also sent a call. */
+function textSent(chunks: readonly object[], cut: GenerationScript['cut']): string | null {
+  const sent = chunks.slice(0, cut === null ? -1 : cut.chars % chunks.length) as readonly Chunk[];
+  const deltas = sent.flatMap(({ choices }) => choices.map(({ delta }) => delta));
+  return deltas.some(({ content }) => content === undefined) ? null : deltas.map(({ content }) => content).join('');
+}
+
+interface Chunk {
+  readonly choices: readonly { readonly delta: { readonly content?: string } }[];
 }
 
 /** Whether the run says that its answer was cut off by the model's limit. */
