@@ -445,6 +445,7 @@ export class SessionRuns {
 
   /** Follows a run to its end. */
   async #follow(run: number, active: ActiveRun): Promise<void> {
+    let isOver = true;
     try {
       await active.live.drained;
       this.#begunHere.delete(run);
@@ -459,7 +460,7 @@ export class SessionRuns {
         this.#begunHere.delete(run);
       } catch (again) {
         this.#scope.log('internal_error', { fault: again });
-        await this.#tellEnd(run, again);
+        isOver = await this.#tellEnd(run, again);
       }
     }
     this.#active.delete(run);
@@ -468,24 +469,27 @@ export class SessionRuns {
     active.release();
     active.returnRest();
     try {
-      this.next();
+      // Those behind it would have what it has not done yet: they begin when it was recovered.
+      if (isOver) this.next();
     } catch (fault) {
       // The start cannot be written: the run has no owner until it is recovered.
       this.#scope.log('internal_error', { fault });
     }
   }
 
-  /** Tells the end of a run if it was written before the failures. */
-  async #tellEnd(run: number, fault: unknown): Promise<void> {
+  /** Tells the end of a run if it was written before the failures. @returns whether it was; otherwise it has no owner */
+  async #tellEnd(run: number, fault: unknown): Promise<boolean> {
     try {
       if (this.#journal.runs.open().some((open) => open.run === run)) throw fault;
       await this.publish([run], []);
       this.#steering.settle(run);
+      return true;
     } catch {
       this.#ends.get(run)?.reject(fault);
       // The end cannot be written: readers' streams close without it, and find it in the journal later.
       this.#orphaned();
       this.#readers.close();
+      return false;
     }
   }
 
