@@ -5,8 +5,8 @@ export const CODE_TOOL_PATCHES: readonly Patch[] = [
   {
     name: 'a code tool whose host ended is not reported',
     file: 'src/executors/tool.ts',
-    find: `if (type === 'code' && context.isSameHost !== true) await`,
-    replace: `if (type === 'code' && call.attempt > 1) await`,
+    find: `if (type === 'code' && context.isSameHost !== true)`,
+    replace: `if (type === 'code' && call.attempt > 1)`,
     invariant: 'reported tools',
   },
   {

@@ -26,8 +26,9 @@ export const GENERATION_PATCHES: readonly Patch[] = [
   {
     name: 'a repeated attempt has no parameters',
     file: 'src/engine/actions/attempts.ts',
-    find: '      parameters,\n      inputs,',
-    replace: '      parameters: attempt > 1 ? {} : parameters,\n      inputs,',
+    find: '      parameters,\n      ...(isPrepared && codeToolOf(action, context.resolved) !== null ? { parsed: true as const } : {}),',
+    replace:
+      '      parameters: attempt > 1 ? {} : parameters,\n      ...(isPrepared && codeToolOf(action, context.resolved) !== null ? { parsed: true as const } : {}),',
     invariant: 'complete calls',
   },
 ];
