@@ -222,7 +222,9 @@ class Reader implements ToolCallReader {
     this.#events.push({ type: 'action_opened', actionType, name, mode: 'async' });
   }
 
-  #begin({ index, ending = 0, isEager }: ToolCallDelta): Call {
+  #begin({ index, id: given, ending = 0, isEager }: ToolCallDelta): Call {
+    // Each new call is compared with the ids of all others. Some servers repeat an id with every piece.
+    this.#bytes += bytesOf(given ?? '');
     const { numbering } = this.#options;
     const { ordinal } = numbering;
     if (ordinal <= this.#maxActions) numbering.ordinal += 1;

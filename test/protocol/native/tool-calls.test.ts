@@ -536,6 +536,16 @@ describe('[P16] limits', () => {
     expect(warningsOf(events)).toEqual(['text_too_large']);
   });
 
+  test('the ids of calls count, once for each call', () => {
+    const id = 'x'.repeat(limits.generationBytes / 4);
+    const many = Array.from({ length: 8 }, (_, index) => piece('{}', { index, id: `${id}${index}`, name: 'f' }));
+    const { events } = read(many);
+    expect(actionsOf(events).length).toBeLessThanOrEqual(4);
+    expect(warningsOf(events)).toEqual(['text_too_large']);
+    const one = Array.from({ length: 8 }, (_, at) => piece(at === 0 ? '{}' : '', { id, name: at === 0 ? 'f' : null }));
+    expect(warningsOf(read(one).events)).toEqual([]);
+  });
+
   test('nesting past the limit is rejected', () => {
     const deep = `${'{"a":'.repeat(limits.jsonDepth + 1)}1${'}'.repeat(limits.jsonDepth + 1)}`;
     expect(rejectionsOf(read(whole(deep)).events)).toMatchObject([{ code: 'too_deep' }]);
@@ -762,7 +772,7 @@ describe('[P17] calls as they are told', () => {
     const characters = '\u007fa\u0080\u07ff\u0800\ud7ff\ue000😀\ud800\udfff';
     const bytes = 1 + 1 + 2 + 2 + 3 + 3 + 3 + 4 + 4;
     const name = 'né';
-    const rest = limits.generationBytes - bytes - 2 - 3;
+    const rest = limits.generationBytes - bytes - 'done'.length - 2 - 3;
     const reader = createToolCallReader(options());
     reader.feed(piece('{}', { id: 'done', name }));
     expect(lines(reader.feed(piece(' '.repeat(rest))))).toEqual([]);
