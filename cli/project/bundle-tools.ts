@@ -8,7 +8,7 @@ import { messageOf } from '../../src/domain/errors.ts';
 import { parseObject } from '../../src/domain/json.ts';
 import type { ToolRights } from './code-tools.ts';
 import { PACKAGE_ROOT, programPath } from './folders.ts';
-import { boundsOf, projectText, readFileIn } from './real-path.ts';
+import { boundsOf, isWithin, projectText, readFileIn } from './real-path.ts';
 import type { Bounds } from './real-path.ts';
 import { TOOL_MODULE } from './tool-isolates.ts';
 
@@ -92,15 +92,24 @@ function builtins(): Plugin {
 /** Refuses every file outside of the project, of packages, and of Cortex Edge, whatever imports it. */
 function insideOnly(root: string): Plugin {
   const bounds = boundsOf(root, join(PACKAGE_ROOT, 'src'));
+  const bases = boundsOf(root, PACKAGE_ROOT);
+  /** In a folder `node_modules` that imports of these files can find: in them, or above the project or Cortex Edge. */
+  const isPackage = (path: string, own: Bounds): boolean => {
+    const at = path.indexOf(`${sep}node_modules${sep}`);
+    const holder = path.slice(0, at) || sep;
+    return (
+      at !== -1 && (bases.some((base) => isWithin(holder, base)) || own.some((folder) => isWithin(folder, holder)))
+    );
+  };
   let linked: Bounds | null = null;
   return {
     name: 'inside-only',
     setup({ onLoad }) {
       onLoad({ filter: /.*/, namespace: 'file' }, ({ path }) => {
         try {
-          const isPackage = path.includes(`${sep}node_modules${sep}`);
           linked ??= linkedPackages(root);
-          readFileIn(isPackage ? [dirname(path)] : [...bounds, ...linked], path, 0);
+          const own = [...bounds, ...linked];
+          readFileIn(isPackage(path, own) ? [dirname(path)] : own, path, 0);
           return undefined;
         } catch (fault) {
           return {

@@ -133,7 +133,7 @@ class Workerd {
     try {
       const port = await this.#portOf(socket, late.signal);
       if (port === null) return late.signal.aborted ? TOO_LONG : null;
-      const response = await fetch(`http://127.0.0.1:${port}/`, { signal: late.signal });
+      const response = await fetch(`http://127.0.0.1:${port}/`, { signal: late.signal, redirect: 'error' });
       const text = await textOf(response);
       return text === null ? `${UNLOADED}: its description has more than ${ANSWER_BYTES} bytes` : toolOf(file, text);
     } catch {

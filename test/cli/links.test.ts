@@ -20,6 +20,7 @@ import { recordServices } from '../../cli/system/orphans.ts';
 import { tokenSecretIn } from '../../cli/system/settings.ts';
 import { cortex } from '../support/cortex.ts';
 import type { CortexResult } from '../support/cortex.ts';
+import { lacks } from '../support/programs.ts';
 
 /** `project/` and what is outside of it: `outside/`, with the file `kept`. */
 let base = '';
@@ -69,28 +70,31 @@ async function validate(env: Record<string, string> = {}): Promise<Validated['ta
 }
 
 describe('[M1] in a folder of manifests', () => {
-  test('what is not a file of the project is an issue of this path, and the others load', async () => {
-    link('project/manifests/file.yaml', '../../outside/agents/stranger.yaml');
-    link('project/manifests/folder', join(base, 'outside'));
-    link('project/manifests/around', '.');
-    link('project/manifests/agents/above', '../../manifests');
-    link('project/manifests/itself.yaml', 'itself.yaml');
-    link('project/manifests/nothing.yaml', 'absent.yaml');
-    link('project/manifests/device.yaml', '/dev/zero');
-    execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'manifests/pipe.yaml')]);
-    const [{ loaded, errors } = { loaded: '', errors: [] }] = await validate();
-    expect(loaded).toBe('1 agent loaded');
-    expect(Object.fromEntries(errors.map(({ file, message }) => [file, message]))).toEqual({
-      'manifests/file.yaml': expect.stringContaining('is outside of the project'),
-      'manifests/folder': expect.stringContaining('is outside of the project'),
-      'manifests/around': 'is a link to a folder that it is in',
-      'manifests/agents/above': 'is a link to a folder that it is in',
-      'manifests/itself.yaml': 'is a link that leads to itself',
-      'manifests/nothing.yaml': 'leads to nothing',
-      'manifests/device.yaml': 'its real path /dev/zero is outside of the project',
-      'manifests/pipe.yaml': 'is not a file but a pipe',
-    });
-  });
+  test.skipIf(lacks('mkfifo'))(
+    'what is not a file of the project is an issue of this path, and the others load',
+    async () => {
+      link('project/manifests/file.yaml', '../../outside/agents/stranger.yaml');
+      link('project/manifests/folder', join(base, 'outside'));
+      link('project/manifests/around', '.');
+      link('project/manifests/agents/above', '../../manifests');
+      link('project/manifests/itself.yaml', 'itself.yaml');
+      link('project/manifests/nothing.yaml', 'absent.yaml');
+      link('project/manifests/device.yaml', '/dev/zero');
+      execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'manifests/pipe.yaml')]);
+      const [{ loaded, errors } = { loaded: '', errors: [] }] = await validate();
+      expect(loaded).toBe('1 agent loaded');
+      expect(Object.fromEntries(errors.map(({ file, message }) => [file, message]))).toEqual({
+        'manifests/file.yaml': expect.stringContaining('is outside of the project'),
+        'manifests/folder': expect.stringContaining('is outside of the project'),
+        'manifests/around': 'is a link to a folder that it is in',
+        'manifests/agents/above': 'is a link to a folder that it is in',
+        'manifests/itself.yaml': 'is a link that leads to itself',
+        'manifests/nothing.yaml': 'leads to nothing',
+        'manifests/device.yaml': 'its real path /dev/zero is outside of the project',
+        'manifests/pipe.yaml': 'is not a file but a pipe',
+      });
+    },
+  );
 
   test('links to files and folders of the project are followed, and links of packages and editors are not', async () => {
     link('project/manifests/node_modules', '../../outside');
@@ -226,21 +230,24 @@ describe('[K4] paths of the command line', () => {
 });
 
 describe('[K2] files of tools', () => {
-  test('a link out of the project, a pipe and a link to nothing are issues; a link inside is a tool', () => {
-    put('outside/stranger.ts', '');
-    put('project/lib/inside.ts', '');
-    link('project/tools/inside.ts', '../lib/inside.ts');
-    link('project/tools/stranger.ts', '../../outside/stranger.ts');
-    link('project/tools/gone.ts', 'nothing.ts');
-    execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'tools/pipe.ts')]);
-    const { files, problems } = toolFiles(root);
-    expect(files).toEqual(['tools/inside.ts']);
-    expect(Object.fromEntries(problems.map(({ file, message }) => [file, message]))).toEqual({
-      'tools/stranger.ts': expect.stringContaining('is outside of the project'),
-      'tools/gone.ts': 'leads to nothing',
-      'tools/pipe.ts': 'is not a file but a pipe',
-    });
-  });
+  test.skipIf(lacks('mkfifo'))(
+    'a link out of the project, a pipe and a link to nothing are issues; a link inside is a tool',
+    () => {
+      put('outside/stranger.ts', '');
+      put('project/lib/inside.ts', '');
+      link('project/tools/inside.ts', '../lib/inside.ts');
+      link('project/tools/stranger.ts', '../../outside/stranger.ts');
+      link('project/tools/gone.ts', 'nothing.ts');
+      execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'tools/pipe.ts')]);
+      const { files, problems } = toolFiles(root);
+      expect(files).toEqual(['tools/inside.ts']);
+      expect(Object.fromEntries(problems.map(({ file, message }) => [file, message]))).toEqual({
+        'tools/stranger.ts': expect.stringContaining('is outside of the project'),
+        'tools/gone.ts': 'leads to nothing',
+        'tools/pipe.ts': 'is not a file but a pipe',
+      });
+    },
+  );
 
   test('the folder must be in the project', () => {
     put('outside/tools/stranger.ts', '');

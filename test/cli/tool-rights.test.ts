@@ -11,6 +11,7 @@ import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { isolatesIn } from '../../cli/project/tool-isolates.ts';
 import { loadTools } from '../../cli/project/tool-loader.ts';
 import { cortex } from '../support/cortex.ts';
+import { lacks } from '../support/programs.ts';
 
 let base = '';
 let root = '';
@@ -151,7 +152,7 @@ describe('[K2] in an isolate', () => {
     expect(isolated.tools).toEqual(readCodeTools(root, 'of the user').tools);
   });
 
-  test('what a module reads must be in the project or in a package', () => {
+  test.skipIf(lacks('mkfifo'))('what a module reads must be in the project or in a package', () => {
     writeFileSync(join(base, 'secret.txt'), 'secret');
     const imports = (path: string): string => `import text from ${JSON.stringify(path)} with { type: 'text' };`;
     put('tools/absolute.ts', tool('absolute', imports('/etc/passwd'), 'text'));
@@ -161,11 +162,14 @@ describe('[K2] in an isolate', () => {
     put('tools/device.ts', tool('device', imports('/dev/zero'), 'text'));
     execFileSync('sh', ['-c', 'mkfifo "$0"', join(root, 'pipe.txt')]);
     put('tools/pipe.ts', tool('pipe', imports('../pipe.txt'), 'text'));
+    mkdirSync(join(base, 'other/node_modules/p'), { recursive: true });
+    writeFileSync(join(base, 'other/node_modules/p/secret.txt'), 'secret');
+    put('tools/package.ts', tool('package', imports('../../../other/node_modules/p/secret.txt'), 'text'));
     put('tools/fine.ts', tool('fine', imports('../wrangler.toml'), 'text'));
     const read = readCodeTools(root);
     expect(read.tools.map(({ name, description }) => [name, description])).toEqual([['fine', 'name = "p"\n']]);
     expect(Object.keys(issues(read)).toSorted()).toEqual(
-      ['above', 'absolute', 'device', 'linked', 'pipe'].map((name) => `tools/${name}.ts`),
+      ['above', 'absolute', 'device', 'linked', 'package', 'pipe'].map((name) => `tools/${name}.ts`),
     );
     expect(issues(read)['tools/above.ts']).toContain('secret.txt is outside of the project and its packages (--trust');
   });
@@ -179,7 +183,7 @@ describe('[K2] in an isolate', () => {
     expect(readCodeTools(root)).toMatchObject({ problems: [], tools: [{ description: 'shared' }] });
   });
 
-  test('a configuration of TypeScript leads to no other file', () => {
+  test.skipIf(lacks('mkfifo'))('a configuration of TypeScript leads to no other file', () => {
     execFileSync('sh', ['-c', 'mkfifo "$0"', join(base, 'pipe.json')]);
     put('tsconfig.json', '{ "extends": "../../pipe.json" }');
     put('tools/one.ts', tool('one'));
