@@ -61,10 +61,10 @@ export class Policies {
 
   /** After a crash: judges the actions that have no recorded judgement. */
   resume(): void {
-    for (const key of this.#pending.keys()) this.#judge(key, true);
+    for (const key of this.#pending.keys()) this.#judge(key, this.#scope.context.isSameHost !== true);
   }
 
-  /** @param isRecovered the schema of its tool may have ended the host */
+  /** @param isRecovered its host has ended: the schema of its tool may be the cause */
   #judge(key: ActionKey, isRecovered = false): void {
     const { context, names, inputQueue } = this.#scope;
     const { signal } = this.#pending.get(key) ?? new AbortController();
