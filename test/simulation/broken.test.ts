@@ -4,12 +4,12 @@ import { findViolation } from './broken/find.ts';
 import { PATCHES } from './broken/patches.ts';
 import { INVARIANTS } from './invariants/all.ts';
 
-const MOST_HISTORIES = 3_000;
+const MOST_HISTORIES = 9_000;
 
 describe.concurrent('a broken engine', () => {
   test.each(PATCHES)('the simulation finds: $name', async (patch) => {
     const found = await findViolation(patch, MOST_HISTORIES);
-    expect(found.seed).toBeLessThanOrEqual(MOST_HISTORIES);
+    expect(found.what).not.toBe('');
   });
 });
 
