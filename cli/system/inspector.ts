@@ -1,6 +1,6 @@
 /**
  * The V8 inspector of the Worker, for `cortex dev --inspect`. It runs any code in the Worker and reads its secrets, and workerd
- * asks nobody for anything: so its own address is not to be found by web pages (private-workerd.ts), and this listener is in front of it.
+ * does not authenticate. So web pages cannot reach its own address (private-workerd.ts), and this listener is in front of it.
  *
  * Invariants:
  * 1. Only a WebSocket to the path with the secret of this start passes. No answer contains the secret.

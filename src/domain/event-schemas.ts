@@ -52,7 +52,9 @@ const attemptError = failure.extend({ retryable: z.boolean() }).describe('Why th
 const segment = z.int().min(1).describe('The block, identified by the `seq` of the event that opened it');
 const content = text('The whole text of the block');
 const unclosed = flag('The text ended before its closing tag');
-const cut = flag('A crash cut off the rest');
+const cut = flag(
+  'The rest is missing: a crash, a lost stream, a time limit or a filter ended the generation within it',
+);
 const final = z.boolean().nullable().describe('`final` as the model wrote it; null means auto');
 const reason = text('The reason');
 const cutParameters = flag('`parameters` were longer than 16,384 characters, and markers say where they were cut');

@@ -326,6 +326,8 @@ class LastAnswer {
     if ('completes' in event.data) return;
     const { content, segment } = event.data;
     if (event.type === 'text_completed') this.#bare.push(content);
+    // A part of a response is not the answer beside a whole one (P15).
+    else if (event.data.cut === true && this.#response !== null) return;
     // A response that waited may complete after a later one.
     else if (segment > (this.#response?.segment ?? 0)) {
       this.#response = { segment, text: typeof state?.['written'] === 'string' ? state['written'] : content };

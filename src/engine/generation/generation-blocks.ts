@@ -58,8 +58,8 @@ export class GenerationBlocks {
     this.#saw.action = true;
   }
 
-  /** @param interrupted a crash cut off the rest of the generation */
-  text(event: TextEvent, interrupted = false): void {
+  /** @param broke the generation ended early */
+  text(event: TextEvent, broke = false): void {
     switch (event.type) {
       case 'thought_started':
         return this.#segments.open('thought', null, event.reasoning ? { reasoning: true } : {});
@@ -78,9 +78,9 @@ export class GenerationBlocks {
         return this.#segments.write(event.delta);
       case 'thought_completed':
       case 'response_completed':
-        return this.#segments.close(event.unclosed, interrupted && event.unclosed);
+        return this.#segments.close(event.unclosed, broke && event.unclosed);
       case 'text_completed':
-        return this.#segments.close(false, interrupted);
+        return this.#segments.close(false, broke);
     }
   }
 
@@ -94,15 +94,15 @@ export class GenerationBlocks {
   }
 
   /**
-   * @param end.broke the generation ended early: a response that is not closed answers nothing (P15)
-   * @param end.interrupted a crash ended it (J2)
+   * @param broke the generation ended early: a response that is not closed answers nothing (P15)
    * @param counts whether a response without text answers; only in the record of an earlier version (P10)
    * @returns null for a response that answers nothing
    */
-  closeResponse(unclosed: boolean, { broke, interrupted }: BlockEnd, counts: boolean): Closed | null {
-    this.#segments.close(unclosed, interrupted && unclosed);
+  closeResponse(unclosed: boolean, broke: boolean, counts: boolean): Closed | null {
+    const isCut = broke && unclosed;
+    this.#segments.close(unclosed, isCut);
     const { final, refers, hasReferences, isBlank } = this.#response;
-    if ((isBlank && !counts) || (broke && unclosed)) return null;
+    if ((isBlank && !counts) || isCut) return null;
     this.#offersAnswer ||= final !== false;
     return { final, refers: [...refers], hasReferences };
   }
@@ -126,12 +126,6 @@ export class GenerationBlocks {
     this.#isReasoning = false;
     this.#segments.close(false);
   }
-}
-
-/** Why a block ends with its generation. */
-export interface BlockEnd {
-  readonly broke: boolean;
-  readonly interrupted: boolean;
 }
 
 interface Closed {

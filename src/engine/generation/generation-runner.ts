@@ -50,7 +50,7 @@ import { RunUsage } from './run-usage.ts';
 import type { Segments } from './segments.ts';
 
 /** The error code of a generation interrupted by a crash; the scheduler counts these separately (J2). */
-export const INTERRUPTED = 'interrupted' satisfies ErrorCode;
+const INTERRUPTED = 'interrupted' satisfies ErrorCode;
 
 type Ended = Extract<RunInput, { type: 'generation_ended' }>;
 

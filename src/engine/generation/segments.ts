@@ -79,7 +79,7 @@ interface Block {
   readonly pieces: Piece[];
   closed: boolean;
   unclosed: boolean;
-  /** A crash cut off the rest (J4). */
+  /** Its generation broke off within it: it is no part of the answer (J4, P15). */
   shortened: boolean;
 }
 
@@ -486,7 +486,7 @@ export class Segments {
     );
     // If the block was already closed before a crash, its stored text applies.
     const { content } = data;
-    if (block.type === 'response') this.#answered(block, content);
+    if (block.type === 'response' && !block.shortened) this.#answered(block, content);
     if (block.type === 'text') this.#bareText.push({ iteration: block.iteration, content });
   }
 

@@ -115,7 +115,8 @@ export type RunOutline = Omit<
 
 /**
  * A run's answer: its final response, else its last one, else the bare text of its last generation. A response of a
- * generation that did not end the run is not final. A response that replaces another one takes its place (P10, P13).
+ * generation that did not end the run is not final. A response that replaces another one takes its place
+ * (P10, P13), and one that was cut off is not the answer beside a whole one (P15).
  */
 export class RunAnswer {
   /** The events that it is derived from. */
@@ -147,8 +148,10 @@ export class RunAnswer {
     }
   }
 
-  #respond({ iteration, data: { content, segment, final, completes } }: EventOf<'response_completed'>): void {
+  #respond({ iteration, data: { content, segment, final, completes, cut } }: EventOf<'response_completed'>): void {
     const answer = { segment, content };
+    // Without a whole response, it is what the run said last.
+    if (cut === true) return void (this.#last ??= answer);
     this.#responded = Math.max(this.#responded, iteration);
     const replaces = (earlier: Answer | null): boolean => completes === undefined || completes === earlier?.segment;
     if (replaces(this.#last)) this.#last = answer;

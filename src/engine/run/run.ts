@@ -25,9 +25,8 @@ import { brokeOff } from '../../scheduler/verdict.ts';
 import type { OpenRequest } from '../actions/approval-list.ts';
 import { feedFetcher } from '../feeds/feed-sources.ts';
 import { ActionRunner } from '../actions/action-runner.ts';
-import type { BlockEnd } from '../generation/generation-blocks.ts';
 import { LiveTokens } from '../generation/live-tokens.ts';
-import { cutOf, GenerationRunner, INTERRUPTED } from '../generation/generation-runner.ts';
+import { cutOf, GenerationRunner } from '../generation/generation-runner.ts';
 import type { InputQueue } from './input-queue.ts';
 import type { RunInput, UsageOf } from './run-input.ts';
 import { inputOf, randomOf, recordInput } from './recording.ts';
@@ -69,9 +68,6 @@ export interface LiveRun {
   /** Resolves when nothing of the run is running any more; rejects only for internal errors. */
   readonly drained: Promise<void>;
 }
-
-/** For events before the end of their generation. */
-const WITHIN: BlockEnd = { broke: false, interrupted: false };
 
 /** Inputs from the stream of a generation; its end is decided by the scheduler. */
 const STREAMED: ReadonlySet<RunInput['type']> = new Set<RunInput['type']>(['protocol', 'reasoning', 'token']);
@@ -120,7 +116,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
   };
 
   /** Text first: the model's output becomes blocks, declarations and rejections. */
-  const read = (event: ProtocolEvent, end: BlockEnd = WITHIN): void => {
+  const read = (event: ProtocolEvent, broke = false): void => {
     const at = context.clock.now();
     switch (event.type) {
       case 'action_declared':
@@ -132,7 +128,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
         const recorded = log.replaying ? (replay?.answerOf(log.iteration) ?? null) : null;
-        const closed = generations.blocks.closeResponse(event.unclosed, end, recorded?.missing === false);
+        const closed = generations.blocks.closeResponse(event.unclosed, broke, recorded?.missing === false);
         if (closed !== null) decide({ type: 'response_closed', at, ...closed });
         return;
       }
@@ -147,7 +143,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
       case 'action_opened':
         return;
       default:
-        return generations.blocks.text(event, end.interrupted);
+        return generations.blocks.text(event, broke);
     }
   };
 
@@ -185,12 +181,12 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         tokens.end();
         generations.blocks.end();
         log.releasePrompt();
-        const end = { broke: brokeOff(input.finish), interrupted: input.error?.code === INTERRUPTED };
+        const broke = brokeOff(input.finish);
         // What the reader still had when the run was cancelled is not shown either (J5).
         for (const event of isOver() ? [] : input.events) {
           // `generation_cut` reports the block of a cut generation.
           if (event.type === 'warning' && event.code === 'unclosed' && cutOf(input.finish) !== null) continue;
-          read(event, end);
+          read(event, broke);
         }
         return decide({ type: 'generation_ended', at, ...generations.ended(input, at) });
       }

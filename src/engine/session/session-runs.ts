@@ -449,7 +449,7 @@ export class SessionRuns {
     try {
       await active.live.drained;
       this.#begunHere.delete(run);
-      // If it was recovered, an earlier end of it told nobody.
+      // If it was recovered, an earlier end of it was not announced.
       this.#steering.settle(run);
     } catch (fault) {
       this.#scope.log('internal_error', { fault });

@@ -161,7 +161,7 @@ class Caller implements ModelProvider {
     }
     if (sent.notice !== null) yield noticeDelta(sent.notice);
     if (end.unknown !== undefined) {
-      const message = `The model endpoint ${endpoint.name} ended its answer with ${end.unknown}, which is no finish reason of a complete answer: the generation counts as failed`;
+      const message = `The model endpoint ${endpoint.name} ended its answer with ${end.unknown}, which is not a known reason: the generation counts as failed`;
       yield { type: 'notice', code: 'unknown_finish_reason', message };
     }
     const usage = end.cut ? partialUsage(request, sent) : completeUsage(request, sent);

@@ -60,6 +60,17 @@ test('[P11] [P15] a generation that broke off at any character is not the answer
   }
 });
 
+test.each(['error', 'content_filter'] as const)(
+  '[P10] [P15] after a complete final response, a part of another one that ended with %s is not the answer',
+  async (reason) => {
+    for (const part of ['<response final="true">The total is', '<response>The total is $a.output and $nothing']) {
+      const kit = await sessionKit({ script: [ended(`${ANSWER}${part}`, reason)] });
+      expect(await say(kit, 'go'), part).toMatchObject({ status: 'completed', response: 'done', iterations: 1 });
+      expect(cuts(kit)).toHaveLength(1);
+    }
+  },
+);
+
 test.each(['Sure, I will', '<response final="true">The total is'])(
   '[P11] [S12] what the time budget has cut off is not the answer: %s',
   async (text) => {

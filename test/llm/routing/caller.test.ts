@@ -278,7 +278,7 @@ describe('[N1] the end of an answer', () => {
       expect(deltas[1]).toEqual({
         type: 'notice',
         code: 'unknown_finish_reason',
-        message: `The model endpoint http://model ended its answer with "${reason}", which is no finish reason of a complete answer: the generation counts as failed`,
+        message: `The model endpoint http://model ended its answer with "${reason}", which is not a known reason: the generation counts as failed`,
       });
     },
   );

@@ -13,7 +13,8 @@ export const completeCalls: Invariant = {
     'A target gets the parameters that the model has written last, never a part of them or what stood there before.',
   *check(seen) {
     for (const { token, target, key } of factsOf(seen, 'effect')) {
-      if (placeOf(token.replace(CHILD, '')) === null && !OTHERS.test(token)) yield `${target} was called without its parameters as ${key}`;
+      if (placeOf(token.replace(CHILD, '')) === null && !OTHERS.test(token))
+        yield `${target} was called without its parameters as ${key}`;
     }
   },
 };

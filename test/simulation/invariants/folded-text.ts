@@ -14,7 +14,7 @@ function closes(event: SessionEvent): event is Closing {
 export const foldedText: Invariant = {
   name: 'folded text',
   holds:
-    'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end, and marks it.',
+    'The patches of a block, applied in order, give its stored text; only a crash leaves one without an end; what a crash or a broken generation cut off is marked, and nothing else.',
   *check(seen) {
     const { history, readers, events, isWhole, facts } = seen;
     for (const { name, frames } of readers) {
@@ -39,6 +39,11 @@ export const foldedText: Invariant = {
     const wasLost =
       facts.some((fact) => fact.type === 'host_ended' && fact.why !== 'replaced') ||
       history.faults.some(({ type }) => type === 'write' || type === 'statement' || type === 'sync');
+    const cutRuns = new Set(
+      events.flatMap((event) =>
+        event.type === 'warning' && event.data.code === 'generation_cut' ? [event.run_id] : [],
+      ),
+    );
     const open = new Set<number | null>();
     const items = history.messages.flatMap(({ generations }) => generations.flatMap(({ items: all }) => all));
     const thoughts = new Set(items.flatMap((item) => (item.type === 'thought' ? [words(item.words)] : [])));
@@ -51,8 +56,8 @@ export const foldedText: Invariant = {
         yield `block ${event.data.segment} is not marked as cut, and its text is ${quote(event.data.content)}`;
       }
       if (!open.delete(event.data.segment)) yield `block ${event.data.segment} was closed and was not open`;
-      if (event.data.cut === true && !wasLost)
-        yield `block ${event.data.segment} is marked as cut, and no host was lost`;
+      if (event.data.cut === true && !wasLost && !cutRuns.has(event.run_id))
+        yield `block ${event.data.segment} is marked as cut, and neither a host nor the rest of its generation was lost`;
     }
     for (const segment of open) yield `block ${segment} has no end`;
     yield* unmarked(seen);

@@ -177,9 +177,11 @@ export class Rows {
     return row === undefined ? null : Number(row['newest']);
   }
 
-  /** Up to this run. */
+  /** Up to this run. The first one is not in the queue if no other run is at work: it is being started. */
   queuedUpTo(run: number): number {
-    return this.query('runs', `SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, run).length;
+    const queued = this.query('runs', `SELECT run FROM runs WHERE status = 'queued' AND run <= ?`, run).length;
+    const isOneAtWork = this.query('runs', `SELECT run FROM runs WHERE status = 'running'`).length > 0;
+    return isOneAtWork ? queued : Math.max(0, queued - 1);
   }
 
   /** Whether the journal has an event of this type, with these values of two members; durable or not. */
