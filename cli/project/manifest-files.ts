@@ -275,13 +275,18 @@ function partOf(
 /** Warnings of a start; a folder of another system can have hundreds. */
 const STARTING_WARNINGS = 12;
 
+/** Its further lines are indented: a text from a file does not look like a line of this command. */
+function lineOf(problem: ManifestProblem): string {
+  return harmless(formatProblem(problem)).replaceAll('\n', '\n         ');
+}
+
 /** @param starting the folders of a start: prints the first warnings, and the command for the others */
 function told<T extends LoadedManifests>(loaded: T, starting: readonly string[] | null = null): T {
   const { problems, warnings, skipped } = loaded;
   const shown = starting === null ? warnings : warnings.slice(0, STARTING_WARNINGS);
-  for (const problem of problems) console.error(`error    ${harmless(formatProblem(problem))}`);
-  for (const warning of shown) console.error(`warning  ${harmless(formatProblem(warning))}`);
-  if (starting === null) for (const one of skipped) console.error(`note     ${harmless(formatProblem(one))}`);
+  for (const problem of problems) console.error(`error    ${lineOf(problem)}`);
+  for (const warning of shown) console.error(`warning  ${lineOf(warning)}`);
+  if (starting === null) for (const one of skipped) console.error(`note     ${lineOf(one)}`);
   else if (shown.length < warnings.length) {
     const rest = warnings.length - shown.length;
     const folder = starting.find((one) => warnings.at(-1)?.file.startsWith(one)) ?? MANIFESTS;

@@ -34,6 +34,9 @@ export interface ApiKey {
  */
 export function parseApiKeys(text: string | undefined, keyless: string | undefined = ''): ApiKey[] {
   const entries = (text ?? '').split(/[\s,]+/).filter(Boolean);
+  if (entries.length === 0 && /[^ \t\r\n]/.test(text ?? '')) {
+    throw invalid('API_KEYS is set and contains no key: write name:role:key, or remove it');
+  }
   const adopter = keyless.trim();
   const keys = entries.map((entry, index) => parseEntry(entry, `API_KEYS entry ${index + 1}`, adopter));
   checkDuplicates(keys);

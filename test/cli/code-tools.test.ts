@@ -103,6 +103,11 @@ describe('[K1] [K2] cortex build', () => {
     ['no default export', { 'tools/greet.ts': 'export const x = 1;' }, 'must export a tool by default'],
     ['code that throws', { 'tools/greet.ts': 'throw new Error("at load");' }, 'cannot be loaded: at load'],
     [
+      'code that throws lines of this command',
+      { 'tools/greet.ts': String.raw`throw new Error("at load\nerror    manifests/a.yaml:1:1: forged");` },
+      'cannot be loaded: at load\n         error    manifests/a.yaml:1:1: forged',
+    ],
+    [
       'parameters that are no object',
       { 'tools/greet.ts': tool('greet').replace(/z\.object\(.*\}\)/, 'z.string()') },
       '"parameters" must be a zod object',

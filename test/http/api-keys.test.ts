@@ -29,8 +29,15 @@ describe('[T4] keys and their namespaces', () => {
   });
 
   test('no keys are an empty list, whatever the spaces', () => {
-    expect([parseApiKeys(undefined), parseApiKeys(''), parseApiKeys(' \n,')]).toEqual([[], [], []]);
+    expect([parseApiKeys(undefined), parseApiKeys(''), parseApiKeys(' \r\n\t')]).toEqual([[], [], []]);
   });
+
+  test.each([',', ' , ', ',,', '\uFEFF', '\u00A0'])(
+    'API_KEYS=%j has no key, and is rejected instead of allowing open access',
+    (text) => {
+      expect(() => parseApiKeys(text)).toThrow('API_KEYS is set and contains no key');
+    },
+  );
 
   test.each(['ann', 'ann:run', 'ann:root:key', 'ann:run:', 'ann:run:@shop', ':run:k1'])(
     'API_KEYS=%s is rejected instead of allowing open access',
