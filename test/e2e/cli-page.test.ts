@@ -30,7 +30,7 @@ beforeAll(async () => {
   installCortex(bin);
   shell = new PageShell(system.url, work);
   // A port without a system, where no address is given.
-  await shell.run(`PATH="${bin}:$PATH"\nPORT=${await freePort()}`);
+  if (!lacks(...PAGE_PROGRAMS)) await shell.run(`PATH="${bin}:$PATH"\nPORT=${await freePort()}`);
 });
 
 afterAll(async () => {

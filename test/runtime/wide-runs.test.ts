@@ -106,7 +106,7 @@ async function end(helper: string): Promise<void> {
 }
 
 test('[Z3] [S7] [J1] of 64 calls over helpers, one times out and two lose their helper', async () => {
-  const quick = { timeout: 0.5, retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
+  const quick = { timeout: 3, retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
   const retried = { retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
   // The connections of the object are in use until the end.
   const direct = Array.from({ length: 4 }, (_, at) => action(`d${at}`, 'direct'));

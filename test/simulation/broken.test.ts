@@ -1,10 +1,8 @@
 /** The simulation can fail: each invariant notices deliberate mistakes in the engine (broken/patches.ts). */
 import { describe, expect, test } from 'vitest';
-import { findViolation } from './broken/find.ts';
+import { findViolation, MOST_HISTORIES } from './broken/find.ts';
 import { PATCHES } from './broken/patches.ts';
 import { INVARIANTS } from './invariants/all.ts';
-
-const MOST_HISTORIES = 9_000;
 
 describe.concurrent('a broken engine', () => {
   test.each(PATCHES)('the simulation finds: $name', async (patch) => {

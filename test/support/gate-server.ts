@@ -23,7 +23,8 @@ export async function startGateServer(): Promise<GateServer> {
     groups.set(name, known);
     return known;
   };
-  const server = createServer((incoming, outgoing) => {
+  // A connection that the server closes while a request is under way is lost; each test takes less than this.
+  const server = createServer({ keepAliveTimeout: 300_000 }, (incoming, outgoing) => {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://gate');
     const [, route, name = ''] = pathname.split('/');
     const group = groupOf(name);

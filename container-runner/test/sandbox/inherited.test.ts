@@ -16,6 +16,7 @@ import { withSnapshot } from '../support/python-snapshot.ts';
 import { MAIN, observed } from '../support/runner-process.ts';
 import { SECRET, signed } from '../support/test-runner.ts';
 import { eventually } from '../../../test/support/eventually.ts';
+import { lacks } from '../../../test/support/programs.ts';
 
 const SLOW = 120_000;
 const WORD = 'only-for-the-administrator';
@@ -111,6 +112,14 @@ for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else [
         print(os.pread(int(name), 100, 0))
 print("looked")`,
 };
+/** The descriptors are opened by a bash. */
+const skipStart =
+  process.platform !== 'linux'
+    ? 'descriptors pass an exec on Linux only'
+    : lacks('bash')
+      ? 'bash is not installed'
+      : null;
+
 /** Of every visible process; only at levels where these belong to the sandbox. */
 const ENVIRONMENTS = {
   shell: `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; env; echo looked`,
@@ -124,7 +133,7 @@ print("looked")`,
 };
 
 describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', (level) => {
-  const skip = process.platform === 'linux' ? reasonToSkip(level) : 'descriptors pass an exec on Linux only';
+  const skip = skipStart ?? reasonToSkip(level);
   test.skipIf(skip !== null)(
     '[R2] no descriptor and no variable of the starter reaches a sandbox',
     { timeout: SLOW },
@@ -155,7 +164,7 @@ describe.each(['docker', 'bubblewrap', 'wasm', 'process'] as const)('level %s', 
   );
 });
 
-test.skipIf(process.platform !== 'linux')(
+test.skipIf(skipStart !== null)(
   '[R2] the runner itself opens nothing that a child would inherit',
   { timeout: SLOW },
   async () => {

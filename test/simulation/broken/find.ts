@@ -8,6 +8,8 @@ import type { Patch } from './patch.ts';
 /** The unpatched modules are compiled once for all processes; the cache compares their texts. */
 const COMPILED = fileURLToPath(new URL('../../../node_modules/.cache/simulation', import.meta.url));
 
+/** So many histories notice every mistake. */
+export const MOST_HISTORIES = 9_000;
 /** Processes at once. */
 const MOST_PROCESSES = 2;
 /** A history takes about 20 ms, and the start about a second. A patched engine that takes this long hangs. */

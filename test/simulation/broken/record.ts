@@ -1,9 +1,7 @@
 /** Writes seeds.json: for each patch, a history in which its invariant is violated. Run it with Node after changes of the histories. */
 import { writeFileSync } from 'node:fs';
-import { findViolation } from './find.ts';
+import { findViolation, MOST_HISTORIES } from './find.ts';
 import { PATCHES } from './patches.ts';
-
-const MOST_HISTORIES = 3_000;
 
 const found = await Promise.all(
   PATCHES.map(async (patch): Promise<[string, number]> => {

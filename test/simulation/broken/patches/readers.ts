@@ -80,7 +80,7 @@ export const READER_PATCHES: readonly Patch[] = [
   {
     name: 'a block that a crash has cut off is not marked',
     file: BLOCKS,
-    find: `return this.#segments.close(event.unclosed, interrupted && event.unclosed);`,
+    find: `return this.#segments.close(event.unclosed, broke && event.unclosed);`,
     replace: `return this.#segments.close(event.unclosed);`,
     invariant: 'folded text',
   },
