@@ -391,6 +391,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
     // together.
     const created = { ...record, incarnation: newIncarnation() };
+    await this.#alarm.precede();
     // The first write to the directory is noted in the same turn, and sent later.
     const stored = this.#session.create(created, state, history);
     this.#alarm.updateLists();

@@ -131,6 +131,14 @@ export class SessionAlarm {
     await this.#arm(0);
   }
 
+  /**
+   * Before a session is written: without an alarm, it would not be listed, and would not expire (C6, H1). Its first entry in
+   * the directory is due at the same time, so `arm` need not set it again.
+   */
+  async precede(): Promise<void> {
+    await this.#set(this.#ports.clock.now() + limits.watchdogMs);
+  }
+
   /** @param dueMs when to be woken again for something that is due already: 0 means at once */
   async #arm(dueMs: number): Promise<void> {
     const { session: current, clock, approvals } = this.#ports;

@@ -429,6 +429,7 @@ export class Clients {
     if (answering !== incarnation) {
       return this.#stage.note({ type: 'late_answer', what: 'approval', id: approval, code }, answering);
     }
+    if (code === 'accepted') this.#decided.add(approval);
     const isRecorded = this.#isRecorded('approval_resolved', 'approval_id', approval, answering);
     this.#stage.note({ type: 'decision_answered', approval, approved, code, isRecorded }, answering);
   }

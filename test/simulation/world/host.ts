@@ -283,8 +283,13 @@ export class Host {
     if (this.session.exists) return;
     const history = { messages: seededOf(this.#stage.history.seeded), files: new Map<string, Uint8Array>() };
     try {
+      await this.#alarm.precede();
+      // No other request comes between the platform's own writes.
+      if (this.session.exists) return;
       const record = { ...RECORD, incarnation: this.#stage.nextIncarnation() };
       const stored = this.session.create(record, {}, history);
+      // Nobody waits for it if the host ends in the next line.
+      stored.catch(() => undefined);
       this.#alarm.updateLists();
       await Promise.all([stored, this.#alarm.arm()]);
     } catch (fault) {
