@@ -170,6 +170,15 @@ describe('[O3] a recorded run', () => {
     [[session, { run: { run_id: 'run_1', input: { type: 'text', text: 'x' } } }], 'was not started by a message'],
     [[session, run('run_1', [{ type: 'image' }])], 'has no text'],
     [[session], 'contains no run'],
+    [
+      [
+        session,
+        run('run_1', 'one'),
+        run('run_2', 'two'),
+        { seq: 1, type: 'run_branched', run_id: 'run_1', data: { parent_run: 'run_2' } },
+      ],
+      'the run run_1 follows itself',
+    ],
   ])('%j is refused: %s', async (bad, message) => {
     await expect(recorded(bad)).rejects.toThrow(message);
   });
