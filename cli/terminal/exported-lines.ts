@@ -20,10 +20,19 @@ const LAST = '{"variables"';
 export function linesOfSource(source: string, call: CommandCall): AsyncIterable<string> {
   if (existsSync(source)) {
     requireInput(source);
-    return createInterface({ input: createReadStream(source), crlfDelay: Infinity });
+    return withoutMark(createInterface({ input: createReadStream(source), crlfDelay: Infinity }));
   }
   if (isSessionId(source)) return exportedLines(clientOf(call).session(source));
   throw new UsageError(`"${visible(source.slice(0, 200))}" is neither a file nor the id of a session`);
+}
+
+/** Without the byte order mark that some editors and shells write. */
+async function* withoutMark(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let isFirst = true;
+  for await (const line of lines) {
+    yield isFirst ? line.replace(/^\uFEFF/, '') : line;
+    isFirst = false;
+  }
 }
 
 /** @throws Error if the connection is lost before the last line; CortexError if the system refuses */

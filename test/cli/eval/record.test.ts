@@ -293,6 +293,27 @@ describe('[O3] cortex eval record', () => {
     });
   });
 
+  test('reads a file that an editor has written: with a byte order mark, CRLF and empty lines', async () => {
+    const edited = join(folder, 'edited.jsonl');
+    writeFileSync(edited, `\u{feff}${lines.map((line) => `${JSON.stringify(line)}\r\n\r\n`).join('')}\r\n`);
+    expect(await cortex(edited)).toEqual(await cortex(file));
+  });
+
+  test('prints nothing that a terminal obeys', async () => {
+    const hostile = join(folder, 'hostile.jsonl');
+    const escape = '\u001B]0;x\u0007';
+    const id = { session: { session_id: `${escape}\nagent: other`, agent: 'clerk' } };
+    writeFileSync(hostile, [id, ...lines.slice(1)].map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const { out, code } = await cortex(hostile);
+    expect([out.includes('\u001B'), code]).toEqual([false, 0]);
+    expect(readDataset(out).agent).toBe('clerk');
+    const dataset = join(folder, 'hostile.yaml');
+    writeFileSync(dataset, `cases: []\n"${String.raw`\e]0;x\a`}": 1\n`);
+    const { err } = await cortex(file, '--out', dataset);
+    expect(err).toContain('is unknown');
+    expect(err).not.toContain('\u001B');
+  });
+
   test('adds to a dataset, whose comments are kept', async () => {
     const out = join(folder, 'd.yaml');
     const written = '# mine\ncases:\n  - name: hello # first\n    message: m\n    expect: [{ exact: x }]\n';
