@@ -60,6 +60,8 @@ export class DockerRelicHost implements RelicHost {
   readonly #networks = new Map<string, Promise<string>>();
   /** Networks that are being removed, by scope. */
   readonly #leaving = new Map<string, Promise<void>>();
+  /** Volumes whose owner this process has set. */
+  readonly #prepared = new Set<string>();
 
   constructor(options: DockerHostOptions) {
     this.#options = options;
@@ -97,6 +99,7 @@ export class DockerRelicHost implements RelicHost {
     const { docker } = this.#options;
     const label = [...this.#labels('relic'), ...labelsOf(scope, name)].map(([key, value]) => `${key}=${value}`);
     const { Volumes: volumes } = await docker.listVolumes({ filters: { label } });
+    for (const { Name: volume } of volumes) this.#prepared.delete(volume);
     await Promise.all(volumes.map(({ Name: volume }) => this.#quietly(docker.getVolume(volume).remove())));
   }
 
@@ -314,17 +317,19 @@ export class DockerRelicHost implements RelicHost {
         () => true,
         () => false,
       );
-    if (known) return name;
-    await this.#admitState(tenant);
-    await docker.createVolume({
-      Name: name,
-      Labels: Object.fromEntries([
-        ...this.#labels('relic'),
-        ...labelsOf(id.scope, id.name),
-        ...(tenant === null ? [] : [[TENANT, tenant] as const]),
-      ]),
-    });
-    // the first mount of a volume sets its owner
+    if (known && this.#prepared.has(name)) return name;
+    if (!known) {
+      await this.#admitState(tenant);
+      await docker.createVolume({
+        Name: name,
+        Labels: Object.fromEntries([
+          ...this.#labels('relic'),
+          ...labelsOf(id.scope, id.name),
+          ...(tenant === null ? [] : [[TENANT, tenant] as const]),
+        ]),
+      });
+    }
+    // the first mount of a volume sets its owner; an earlier runner may have been killed before it
     const container = await docker.createContainer({
       Image: await images.ensure('shell'),
       Cmd: ['/bin/chown', USER, STATE],
@@ -346,10 +351,11 @@ export class DockerRelicHost implements RelicHost {
       if (code !== 0) throw new Error(`its volume could not be prepared (exit code ${code})`);
     } catch (fault) {
       await this.#discard(container);
-      await this.#quietly(docker.getVolume(name).remove());
+      if (!known) await this.#quietly(docker.getVolume(name).remove());
       throw fault;
     }
     await this.#discard(container);
+    this.#prepared.add(name);
     return name;
   }
 
