@@ -119,7 +119,10 @@ export async function hasImage(docker: Docker, reference: string): Promise<boole
     .getImage(reference)
     .inspect()
     .then(
-      ({ Id: id, RepoTags: tags }) => !id.startsWith(`sha256:${reference}`) || tags.includes(`${reference}:latest`),
+      ({ Id: id, RepoTags: tags }) => {
+        const isPart = id.startsWith(reference) || id.startsWith(`sha256:${reference}`);
+        return !isPart || tags.includes(reference) || tags.includes(`${reference}:latest`);
+      },
       (fault: unknown) => {
         if (statusOf(fault) === 404) return false;
         throw new Error(messageOf(fault));

@@ -136,7 +136,13 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       try {
         for (const { Id: id } of images) {
           const digits = id.replace('sha256:', '');
-          for (const image of [digits, digits.slice(0, 12)]) {
+          for (const image of [
+            digits,
+            digits.slice(0, 9),
+            id,
+            id.slice(0, 19),
+            `cortex-edge/tool:${digits.slice(0, 9)}`,
+          ]) {
             const result = await open.run(command('cat /app/main.sh', { image }));
             expect(result).toMatchObject({ end: 'exited', exitCode: 126, stdout: '' });
             expect(result.stderr).toContain(`the image ${image} is missing in the engine`);
