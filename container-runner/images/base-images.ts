@@ -119,9 +119,9 @@ export async function hasImage(docker: Docker, reference: string): Promise<boole
     .getImage(reference)
     .inspect()
     .then(
-      ({ Id: id, RepoTags: tags }) => {
+      ({ Id: id, RepoTags: tags }: { readonly Id: string; readonly RepoTags?: readonly string[] | null }) => {
         const isPart = id.startsWith(reference) || id.startsWith(`sha256:${reference}`);
-        return !isPart || tags.includes(reference) || tags.includes(`${reference}:latest`);
+        return !isPart || [reference, `${reference}:latest`].some((name) => tags?.includes(name) === true);
       },
       (fault: unknown) => {
         if (statusOf(fault) === 404) return false;
