@@ -17,6 +17,7 @@ import type { Command, CommandCall, ExitCode } from './command.ts';
 import { COMMANDS, GROUPS } from './command-table.ts';
 import { failureOf } from './failure.ts';
 import { DEFAULT_PORTS } from './system/ports.ts';
+import { harmless } from './terminal/visible.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -74,7 +75,8 @@ export async function dispatch(
   } catch (fault) {
     const { code, message, text, exit } = failureOf(fault, call);
     if (isJson) output.out(`${JSON.stringify({ error: { code, message } })}\n`);
-    else output.err(`${text}\n${exit === EXIT.usage && command !== null ? `${usageHint(command)}\n` : ''}`);
+    // It may quote a file of someone else.
+    else output.err(`${harmless(text)}\n${exit === EXIT.usage && command !== null ? `${usageHint(command)}\n` : ''}`);
     return exit;
   }
 }

@@ -6,14 +6,15 @@ import { requireReadable } from './project/real-path.ts';
 import { visible } from './terminal/visible.ts';
 
 /**
+ * The text without the byte order mark that some editors and shells write.
+ *
  * @param path `-` is the standard input
  * @throws UsageError if it cannot be read
  */
 export function readInput(path: string): string {
   return named(path, () => {
-    if (path === '-') return readFileSync(0, 'utf8');
-    requireReadable(path);
-    return readFileSync(path, 'utf8');
+    if (path !== '-') requireReadable(path);
+    return readFileSync(path === '-' ? 0 : path, 'utf8').replace(/^\uFEFF/, '');
   });
 }
 

@@ -29,7 +29,7 @@ export async function recordCase(call: CommandCall, source: string): Promise<Exi
   const names = new Set(existing?.dataset.cases.map(({ name }) => name));
   const agent = existing === null ? recording.agent : (existing.dataset.agent ?? null);
   const drafted = draftCase(recording, names, agent);
-  const comment = ` Recorded from ${recording.session_id}, ${recording.run_id}. Edit what is expected.`;
+  const comment = ` Recorded from ${visible(recording.session_id)}, ${visible(recording.run_id)}. Edit what is expected.`;
   const text =
     existing === null ? newDataset(recording.agent, drafted, comment) : added(existing.text, drafted, comment);
   // What is written must be readable.

@@ -105,9 +105,13 @@ class Surroundings {
   historyOf(parent: string | null, notes: string[]): Turn[] {
     const turns: Turn[][] = [];
     let [withFiles, withoutText] = [this.#seededWithFiles, 0];
+    const passed = new Set<string>();
     for (let id = parent; id !== null;) {
       const place = this.places.get(id);
       if (place === undefined) break;
+      // No system writes it, but a file may say that a run follows itself.
+      if (passed.has(id)) throw new Error(`the run ${id} follows itself: not an export of a session`);
+      passed.add(id);
       const { type, content } = place.input;
       const asked = type === 'message' ? textOf(content) : '';
       if (asked === '') withoutText += 1;

@@ -1,7 +1,8 @@
 /** Scorers that need no model: whether a run is as a case expects (O3). Each is one entry of the table. */
 import { compilePattern } from '../../src/bounded/pattern.ts';
-import { isJsonObject, parseJson } from '../../src/domain/json.ts';
+import { exceededLimit, isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { WorkMeter } from '../../src/domain/work.ts';
 import { evaluateCondition } from '../../src/bounded/conditions/condition.ts';
 import { cutText } from './cut-text.ts';
@@ -34,6 +35,10 @@ const SCORERS = {
     return compiled.pattern.test(response, meter) ? null : `the answer does not match ${pattern}: ${quoted(response)}`;
   }) satisfies Scorer<string>,
   json: ((expected: Json, { response }) => {
+    // Such a value could not be quoted.
+    if (exceededLimit(response, { depth: limits.jsonDepth }) !== null) {
+      return `the answer is nested deeper than ${limits.jsonDepth} levels: ${quoted(response)}`;
+    }
     const found = parsed(response);
     if (found === undefined) return `the answer is not JSON: ${quoted(response)}`;
     const place = firstDifference(expected, found, 'the answer');

@@ -26,6 +26,7 @@ export async function recordedRun(lines: AsyncIterable<string>, wanted: string |
   let number = 0;
   for await (const text of lines) {
     number += 1;
+    if (text.trim() === '') continue;
     const line = parsed(text, number);
     if ('run' in line) runs.push(line['run'] as RecordedRun);
     if (!('seq' in line && 'type' in line) || line['run_id'] !== (wanted ?? runs.at(-1)?.run_id)) continue;

@@ -110,12 +110,19 @@ export class BaseImages {
   }
 }
 
+/**
+ * Whether the engine has an image with this name. The engine also takes a part of an id for a name, which would find any
+ * image, such as a tool of another namespace.
+ */
 export async function hasImage(docker: Docker, reference: string): Promise<boolean> {
   return await docker
     .getImage(reference)
     .inspect()
     .then(
-      () => true,
+      ({ Id: id, RepoTags: tags }: { readonly Id: string; readonly RepoTags?: readonly string[] | null }) => {
+        const isPart = id.startsWith(reference) || id.startsWith(`sha256:${reference}`);
+        return !isPart || [reference, `${reference}:latest`].some((name) => tags?.includes(name) === true);
+      },
       (fault: unknown) => {
         if (statusOf(fault) === 404) return false;
         throw new Error(messageOf(fault));

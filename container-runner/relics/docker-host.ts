@@ -8,6 +8,7 @@
  * 1. Each scope has a separate network without a gateway, so the machine and the internet are unreachable.
  * 2. No port is published and no directory of the machine is mounted.
  * 3. State is in a volume that belongs to the scope and the name, not to a container.
+ * 4. A network is created only after the last one of its scope is removed: a container could not start in that one.
  */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -57,6 +58,10 @@ export class DockerRelicHost implements RelicHost {
   readonly level = 'docker';
   readonly #options: DockerHostOptions;
   readonly #networks = new Map<string, Promise<string>>();
+  /** Networks that are being removed, by scope. */
+  readonly #leaving = new Map<string, Promise<void>>();
+  /** Volumes whose owner this process has set. */
+  readonly #prepared = new Set<string>();
 
   constructor(options: DockerHostOptions) {
     this.#options = options;
@@ -82,26 +87,28 @@ export class DockerRelicHost implements RelicHost {
 
   async leave(scope: string): Promise<void> {
     const network = this.#networks.get(scope);
+    if (network === undefined) return;
     this.#networks.delete(scope);
-    const name = await network?.catch(() => undefined);
-    if (name !== undefined) await this.#quietly(this.#options.docker.getNetwork(name).remove());
+    const left = this.#quietly(network.then((name) => this.#options.docker.getNetwork(name).remove()));
+    this.#leaving.set(scope, left);
+    await left;
+    if (this.#leaving.get(scope) === left) this.#leaving.delete(scope);
   }
 
   async forget({ scope, name }: { readonly scope: string; readonly name: string | null }): Promise<void> {
     const { docker } = this.#options;
     const label = [...this.#labels('relic'), ...labelsOf(scope, name)].map(([key, value]) => `${key}=${value}`);
     const { Volumes: volumes } = await docker.listVolumes({ filters: { label } });
+    for (const { Name: volume } of volumes) this.#prepared.delete(volume);
     await Promise.all(volumes.map(({ Name: volume }) => this.#quietly(docker.getVolume(volume).remove())));
   }
 
   async start(id: RelicId, spec: RelicSpec, tenant: string | null): Promise<RelicService> {
     const { docker, images } = this.#options;
-    const [proxyImage, image, network, volume] = await Promise.all([
-      images.ensure('python3'),
-      this.#imageOf(spec),
-      this.#network(id.scope),
-      spec.persistent ? this.#volume(id, tenant) : null,
-    ]);
+    const [proxyImage, image] = await Promise.all([images.ensure('python3'), this.#imageOf(spec)]);
+    // one after the other: what a failed start has begun would still be created after its scope was forgotten
+    const network = await this.#network(id.scope);
+    const volume = spec.persistent ? await this.#volume(id, tenant) : null;
     const proxyContainer = await docker.createContainer(this.#proxyOptions(id, spec, proxyImage, network, volume));
     let service: Docker.Container | null = null;
     let issue: string | null = null;
@@ -139,6 +146,8 @@ export class DockerRelicHost implements RelicHost {
       return this.#running(service, proxyContainer, proxy, proxyStream, output, last);
     } catch (fault) {
       await Promise.all([service, proxyContainer].map((container) => container && this.#discard(container)));
+      // the operator may have removed the network; the next start creates it again, or finds it
+      if (statusOf(fault) === 404) this.#networks.delete(id.scope);
       throw new Error(issue ?? messageOf(fault), { cause: fault });
     }
   }
@@ -308,17 +317,19 @@ export class DockerRelicHost implements RelicHost {
         () => true,
         () => false,
       );
-    if (known) return name;
-    await this.#admitState(tenant);
-    await docker.createVolume({
-      Name: name,
-      Labels: Object.fromEntries([
-        ...this.#labels('relic'),
-        ...labelsOf(id.scope, id.name),
-        ...(tenant === null ? [] : [[TENANT, tenant] as const]),
-      ]),
-    });
-    // the first mount of a volume sets its owner
+    if (known && this.#prepared.has(name)) return name;
+    if (!known) {
+      await this.#admitState(tenant);
+      await docker.createVolume({
+        Name: name,
+        Labels: Object.fromEntries([
+          ...this.#labels('relic'),
+          ...labelsOf(id.scope, id.name),
+          ...(tenant === null ? [] : [[TENANT, tenant] as const]),
+        ]),
+      });
+    }
+    // the first mount of a volume sets its owner; an earlier runner may have been killed before it
     const container = await docker.createContainer({
       Image: await images.ensure('shell'),
       Cmd: ['/bin/chown', USER, STATE],
@@ -340,10 +351,11 @@ export class DockerRelicHost implements RelicHost {
       if (code !== 0) throw new Error(`its volume could not be prepared (exit code ${code})`);
     } catch (fault) {
       await this.#discard(container);
-      await this.#quietly(docker.getVolume(name).remove());
+      if (!known) await this.#quietly(docker.getVolume(name).remove());
       throw fault;
     }
     await this.#discard(container);
+    this.#prepared.add(name);
     return name;
   }
 

@@ -129,10 +129,11 @@ export class Relics {
 
   /** Stops the relics of a scope, or one of them. `forget` also deletes their state. */
   async stop(scope: string, name: string | null, forget: boolean): Promise<number> {
-    const entries = [...this.#entries.values()].filter(
-      ({ id }) => id.scope === scope && (name === null || id.name === name),
-    );
-    await Promise.all(entries.map((entry) => this.#remove(entry)));
+    const isMeant = (id: RelicId): boolean => id.scope === scope && (name === null || id.name === name);
+    const entries = [...this.#entries.values()].filter(({ id }) => isMeant(id));
+    const going = [...this.#going].flatMap(([key, gone]) => (isMeant(idOf(key)) ? [gone] : []));
+    // also those that are stopping already: the state of a running service cannot be deleted
+    await Promise.all([...entries.map((entry) => this.#remove(entry)), ...going]);
     if (forget) await this.#options.host?.forget({ scope, name });
     return entries.length;
   }
@@ -187,4 +188,10 @@ export class Relics {
 
 function keyOf({ scope, name }: RelicId): string {
   return `${scope}/${name}`;
+}
+
+/** Neither part has a slash. */
+function idOf(key: string): RelicId {
+  const [scope = '', name = ''] = key.split('/');
+  return { scope, name };
 }

@@ -439,6 +439,8 @@ export const limits = {
   scheduleGiveUpMs: 3_600_000,
   /** Default minimum time between two runs of a schedule (`CRON_MIN_SECONDS`). */
   cronMinMs: 60_000,
+  /** Of a duration in a manifest: a time that much later is still a date. */
+  durationMs: 36_525 * 24 * 3_600_000,
   /** Maximum of the operator's settings for schedules and feeds. */
   clockMinMostSeconds: 86_400,
   /** Schedules per catalogue: all of them may be due at the same time. */

@@ -127,6 +127,32 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       expect(result.stderr).toContain('the image cortex-edge/absent:1 is missing in the engine');
     });
 
+    test('[R2] is not found by a part of its id, which could be an image of another namespace', async () => {
+      const secret = randomUUID();
+      const build = { files: { 'main.sh': `echo ${secret}` }, entrypoint: 'main.sh', base: 'shell' };
+      expect((await run(tool(build))).stdout).toBe(`${secret}\n`);
+      const images = await docker.listImages({ filters: { label: ['cortex-edge=tool'] } });
+      const open = await startRunner({ sandbox: 'docker', warm: 0, images: ['*'] });
+      try {
+        for (const { Id: id } of images) {
+          const digits = id.replace('sha256:', '');
+          for (const image of [
+            digits,
+            digits.slice(0, 9),
+            id,
+            id.slice(0, 19),
+            `cortex-edge/tool:${digits.slice(0, 9)}`,
+          ]) {
+            const result = await open.run(command('cat /app/main.sh', { image }));
+            expect(result).toMatchObject({ end: 'exited', exitCode: 126, stdout: '' });
+            expect(result.stderr).toContain(`the image ${image} is missing in the engine`);
+          }
+        }
+      } finally {
+        await open.close();
+      }
+    });
+
     test('[R2] does not run at a weaker level', async () => {
       for (const sandbox of ['wasm', 'bubblewrap']) {
         const answer = await runner.put(randomUUID(), { session: 's', sandbox, ...command('id') });

@@ -28,7 +28,9 @@ test('[R3] a build does not search the cache of the engine: the removal of anoth
   const docker = {
     getImage: (name: string) => ({
       inspect: async () =>
-        await (name.includes('/tool:') ? Promise.reject(Object.assign(new Error('none'), { statusCode: 404 })) : {}),
+        await (name.includes('/tool:')
+          ? Promise.reject(Object.assign(new Error('none'), { statusCode: 404 }))
+          : { Id: 'sha256:1' }),
     }),
     getEvents: async () => await Promise.resolve(Readable.from([])),
     listImages: async () => await Promise.resolve([]),

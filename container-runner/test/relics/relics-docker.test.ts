@@ -1,5 +1,5 @@
 /** Relics in real containers: the two bundled ones, and faulty ones (R5). */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,6 +8,7 @@ import type Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
+import { OWNER } from '../../sandbox/docker.ts';
 import { connectEngine } from '../../sandbox/docker-engine.ts';
 import { dockerSocket, reasonToSkip } from '../support/levels.ts';
 import { KEY_VALUE, pythonRelic, RelicCaller, type RelicReply, SQL_STORE } from '../support/relic-kit.ts';
@@ -130,6 +131,24 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       await other.stop(true);
       expect(await session.list()).toHaveLength(1);
     });
+
+    relicTest(
+      '[R5] can use its state after a kill of the runner while it was made',
+      async ({ place: { space, kv } }) => {
+        const owner = await fs.readFile(path.join(runner.stateDir, 'runner', 'instance'), 'utf8');
+        const parts = [owner, space, 'key_value'].join('\0');
+        await docker.createVolume({
+          Name: `cortex-edge-relic-${createHash('sha256').update(parts).digest('hex').slice(0, 32)}`,
+          Labels: {
+            'cortex-edge': 'relic',
+            [OWNER]: owner,
+            'cortex-edge.space': space,
+            'cortex-edge.name': 'key_value',
+          },
+        });
+        expect(await kv('PUT', '/entries/kept', { value: 1 })).toMatchObject({ status: 200 });
+      },
+    );
 
     relicTest('[R5] many calls at once are answered', async ({ place: { kv } }) => {
       await kv('GET', '/health');

@@ -77,6 +77,25 @@ const last = (): FakeService => {
 };
 
 describe('a relic', () => {
+  test('[R5] its state is deleted only when it has stopped, also if it was stopping already', async () => {
+    await call('ses_1', spec({ idle_ms: 1_000 }));
+    const gone = Promise.withResolvers<void>();
+    const service = last();
+    const stop = service.stop.bind(service);
+    service.stop = async () => {
+      await gone.promise;
+      await stop();
+    };
+    await clock.advance(2_000);
+    expect(relics.running).toBe(0);
+    const forgotten = relics.stop('ses_1', null, true);
+    await settle();
+    expect(host.forgotten).toEqual([]);
+    gone.resolve();
+    await forgotten;
+    expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);
+  });
+
   test('[R5] starts with its first call and serves the next ones', async () => {
     expect(await call()).toMatchObject({ end: 'answered', status: 200 });
     expect(await call()).toMatchObject({ end: 'answered' });

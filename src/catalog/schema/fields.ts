@@ -3,6 +3,7 @@ import * as z from 'zod';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { SANDBOX_LEVELS } from '../../domain/manifests/program.ts';
+import { toMs } from './units.ts';
 
 /** Names appear in URLs, prompts and sandboxes: no white space, no punctuation except `_` and `-`. */
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -14,10 +15,14 @@ export const text = z.string().max(limits.manifestBytes);
 
 /** `30`, `"30s"`, `"5m"`, `"500ms"`, `"1h"`, `"7d"`: seconds unless a unit says otherwise. */
 const durationError = { error: 'must be a number of seconds, or text with a unit such as "30s", "5m" or "500ms"' };
-export const duration = z.union(
-  [z.number().nonnegative(), z.string().regex(/^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$/, durationError)],
-  durationError,
-);
+export const duration = z
+  .union(
+    [z.number().nonnegative(), z.string().regex(/^\s*\d+(\.\d+)?\s*(ms|s|m|h|d)\s*$/, durationError)],
+    durationError,
+  )
+  .refine((written) => toMs(written) <= limits.durationMs, {
+    error: `must be at most ${limits.durationMs / 86_400_000} days`,
+  });
 
 /** `256`, `"256Mi"`, `"256MB"`, `"1G"`: mebibytes unless a unit says otherwise. */
 const memoryError = { error: 'must be a number of MiB, or text with a unit such as "256Mi" or "1G"' };

@@ -362,7 +362,8 @@ export function freshMs({ cacheTtlMs, when, intervalMs }: FeedDefinition): numbe
 }
 
 function withLeastPeriod(feed: FeedDefinition, minMs: number): FeedDefinition {
-  return feed.intervalMs === null || feed.intervalMs >= minMs ? feed : { ...feed, intervalMs: minMs };
+  const isTimed = feed.when === 'periodic' || feed.intervalMs !== null;
+  return isTimed && (feed.intervalMs ?? 0) < minMs ? { ...feed, intervalMs: minMs } : feed;
 }
 
 export function isSameSource(one: FeedDefinition, other: FeedDefinition): boolean {

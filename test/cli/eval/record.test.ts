@@ -170,6 +170,15 @@ describe('[O3] a recorded run', () => {
     [[session, { run: { run_id: 'run_1', input: { type: 'text', text: 'x' } } }], 'was not started by a message'],
     [[session, run('run_1', [{ type: 'image' }])], 'has no text'],
     [[session], 'contains no run'],
+    [
+      [
+        session,
+        run('run_1', 'one'),
+        run('run_2', 'two'),
+        { seq: 1, type: 'run_branched', run_id: 'run_1', data: { parent_run: 'run_2' } },
+      ],
+      'the run run_1 follows itself',
+    ],
   ])('%j is refused: %s', async (bad, message) => {
     await expect(recorded(bad)).rejects.toThrow(message);
   });
@@ -282,6 +291,27 @@ describe('[O3] cortex eval record', () => {
       agent: 'clerk',
       cases: [{ name: 'hello', message: 'hello', variables: { city: 'Oslo' }, expect: [{ contains: 'Hello: you.' }] }],
     });
+  });
+
+  test('reads a file that an editor has written: with a byte order mark, CRLF and empty lines', async () => {
+    const edited = join(folder, 'edited.jsonl');
+    writeFileSync(edited, `\u{feff}${lines.map((line) => `${JSON.stringify(line)}\r\n\r\n`).join('')}\r\n`);
+    expect(await cortex(edited)).toEqual(await cortex(file));
+  });
+
+  test('prints nothing that a terminal obeys', async () => {
+    const hostile = join(folder, 'hostile.jsonl');
+    const escape = '\u001B]0;x\u0007';
+    const id = { session: { session_id: `${escape}\nagent: other`, agent: 'clerk' } };
+    writeFileSync(hostile, [id, ...lines.slice(1)].map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const { out, code } = await cortex(hostile);
+    expect([out.includes('\u001B'), code]).toEqual([false, 0]);
+    expect(readDataset(out).agent).toBe('clerk');
+    const dataset = join(folder, 'hostile.yaml');
+    writeFileSync(dataset, `cases: []\n"${String.raw`\e]0;x\a`}": 1\n`);
+    const { err } = await cortex(file, '--out', dataset);
+    expect(err).toContain('is unknown');
+    expect(err).not.toContain('\u001B');
   });
 
   test('adds to a dataset, whose comments are kept', async () => {

@@ -30,6 +30,7 @@ describe('[O3] scorers', () => {
     [{ json: { constructor: 'Ford' } }, '{"constructor":"Ford"}', null],
     [{ json: [1, 2] }, '[1]', 'is not a list of 2 items'],
     [{ json: {} }, 'no', 'is not JSON'],
+    [{ json: {} }, '['.repeat(9_000) + ']'.repeat(9_000), 'is nested deeper than 64 levels'],
     [{ cel: 'actions.exists(a, a.name == "calculator")' }, '', null],
     [{ cel: 'usage.prompt_tokens < 5' }, '', 'the condition is false'],
     [{ cel: 'nothing == 1' }, '', 'the condition cannot be evaluated: '],

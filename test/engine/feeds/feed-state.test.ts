@@ -293,6 +293,13 @@ describe('[F3] due times of periodic feeds', () => {
     const agent = having(periodic('off', 10_000, { enabled: false }), feedOf('f', { intervalMs: 10_000 }));
     expect(world.feeds.due(agent)).toEqual({ now: [], next: null });
   });
+
+  test('a periodic feed that was stored without an interval has the minimum period', async () => {
+    const world = new World();
+    const agent = having(feedOf('f', { when: 'periodic', intervalMs: null }));
+    await world.prompt(agent);
+    expect(world.feeds.due(agent)).toEqual({ now: [], next: world.clock.now() + world.feeds.minMs });
+  });
 });
 
 describe('[I] feed actions of the model', () => {

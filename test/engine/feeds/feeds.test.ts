@@ -637,6 +637,31 @@ describe('[I] feed actions of the model', () => {
     expect(kit.session.feeds()).toMatchObject([{ id: 'f', value: 'new value' }]);
   });
 
+  test.each([1e306, '36526d'])('[F3] an interval of %s is refused: no alarm could be set for it', async (interval) => {
+    const kit = await sessionKit({
+      agent: having(),
+      script: [
+        act('add_context_feed', {
+          id: 'n',
+          type: 'periodic',
+          interval,
+          source: { type: 'internal', name: 'iteration' },
+        }),
+        FINAL,
+      ],
+    });
+    await ask(kit);
+    const next = await sessionKit({ agent: having(), sql: kit.sql, clock: kit.clock });
+    for (let turn = 0; turn < 3; turn += 1) {
+      await next.session.wake();
+      kit.clock.advance(1);
+      expect(next.session.nextWake()).toBeGreaterThan(kit.clock.now() + 1_000);
+    }
+    expect(next.session.feeds()).toEqual([]);
+    const failed = kit.events.find(({ type }) => type === 'action_failed');
+    expect(JSON.stringify(failed?.data)).toContain('must be at most 36525 days');
+  });
+
   test('an added feed survives the run and the host', async () => {
     const kit = await sessionKit({
       agent: having(),

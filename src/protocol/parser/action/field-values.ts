@@ -1,6 +1,7 @@
 /** Reads field values of an action in every accepted spelling (P5, P6, P18). */
 import type { ActionMode, Backoff } from '../../../domain/action.ts';
 import type { Json } from '../../../domain/json.ts';
+import { limits } from '../../../domain/limits.ts';
 import { parseExactly } from './exact-json.ts';
 
 const MODES: ReadonlyMap<string, ActionMode> = new Map([
@@ -49,10 +50,13 @@ export function readNumber(given: Json): number | null {
 /** Only one run of white space: two adjacent ones would make matching quadratic. */
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds|m|min|minutes)?$/i;
 
-/** Milliseconds from a number of seconds, or from a string such as `30`, `1.5s`, `500ms`, `2m`. */
+/**
+ * Milliseconds from a number of seconds, or from a string such as `30`, `1.5s`, `500ms`, `2m`; null also for more than
+ * `limits.durationMs`.
+ */
 export function readDuration(given: Json | undefined, leastSeconds: number): number | null {
   const seconds = typeof given === 'string' && given !== '' ? secondsIn(given) : given;
-  const valid = typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= leastSeconds;
+  const valid = typeof seconds === 'number' && seconds >= leastSeconds && seconds * 1_000 <= limits.durationMs;
   return valid ? Math.round(seconds * 1_000) : null;
 }
 

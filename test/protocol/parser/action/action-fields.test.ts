@@ -82,6 +82,7 @@ describe('[P6] a field', () => {
   const ALLOWED: readonly (readonly [fields: string, message: string])[] = [
     ['"timeout": 0', 'timeout 0 (allowed: seconds)'],
     ['"cache_ttl": "x"', 'cache_ttl "x" (allowed: seconds)'],
+    ['"timeout": 1e306', 'timeout 1e+306 (allowed: seconds)'],
     ['"priority": 1.5', 'priority 1.5 (allowed: an integer)'],
     ['"wait_for_all": "maybe"', 'wait_for_all "maybe" (allowed: true or false)'],
     ['"mode": "later"', 'mode "later" (allowed: sync, async or fire_and_forget)'],
