@@ -114,6 +114,9 @@ export interface AlarmPorts {
   readonly log: Logger;
 }
 
+/** A single write may fail while its host lives on. */
+const ALARM_ATTEMPTS = 3;
+
 export class SessionAlarm {
   readonly #ports: AlarmPorts;
   /** When the alarm of a session is due, epoch milliseconds; null: unknown, or none is set. A deletion also deletes the alarm. */
@@ -171,11 +174,15 @@ export class SessionAlarm {
     const isNear = at <= clock.now() + watchdogMs;
     if (known !== null && isNear && known > clock.now() && known <= at && known >= at - alarmSlackMs) return;
     this.#setFor = { session, at };
-    try {
-      await setAlarm(at);
-    } catch (fault) {
-      this.#setFor = null;
-      throw fault;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await setAlarm(at);
+      } catch (fault) {
+        // Work without an alarm would wait for the next client if its host is lost.
+        if (attempt < ALARM_ATTEMPTS) continue;
+        this.#setFor = null;
+        throw fault;
+      }
     }
   }
 

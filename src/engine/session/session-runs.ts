@@ -366,10 +366,11 @@ export class SessionRuns {
   /**
    * Ends a run that cannot continue: first its blocks and actions, then the run itself (S10).
    *
-   * @param texts the texts of its open blocks; default: those that were saved
+   * @param unwritten what readers have of its open blocks from this host; they also have what an earlier one has saved
    */
-  async fail(record: RunRecord, error: RunError, texts = this.#savedTexts(record)): Promise<void> {
+  async fail(record: RunRecord, error: RunError, unwritten: readonly UnwrittenText[] = []): Promise<void> {
     const at = this.#scope.clock.now();
+    const texts = longest([...this.#savedTexts(record), ...unwritten]);
     const outgoingText = redactionOfEnd(this.#scope, record);
     const end = this.#journal.atomically(() => {
       const ended = endAbandonedRun(this.#journal, record, { at, error, texts, outgoingText });
@@ -519,4 +520,13 @@ export class SessionRuns {
     const failure = this.#journal.runFailure(record);
     if (failure !== null) this.#scope.log('run_failed', { run_id: record.runId, ...failure.data.error });
   }
+}
+
+/** Of several texts of one block, the longest. */
+function longest(texts: readonly UnwrittenText[]): UnwrittenText[] {
+  const known = new Map<number, UnwrittenText>();
+  for (const text of texts) {
+    if (text.content.length >= (known.get(text.segment)?.content.length ?? 0)) known.set(text.segment, text);
+  }
+  return [...known.values()];
 }
