@@ -378,7 +378,7 @@ export class SessionAdmission {
   ): Promise<RunRecord> {
     this.#requireOpen();
     this.#recovery.forgiveFeeds();
-    const isBusy = this.#runs.answering !== null;
+    const isBusy = this.#runs.isTaken;
     const now = this.#scope.clock.now();
     const create = (): RunRecord => {
       store?.();

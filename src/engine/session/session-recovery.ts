@@ -112,6 +112,7 @@ export class SessionRecovery {
     // What waits may have lost the message that took its place: the cancel was not written (J8).
     this.#runs.supersede();
     this.#isOver = true;
+    if (!this.#isRepeated) this.#runs.recovered();
     this.#runs.next();
   }
 

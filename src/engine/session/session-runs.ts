@@ -61,6 +61,8 @@ export class SessionRuns {
   readonly #queue: QueuedRun[] = [];
   /** A run queued by an earlier host that is being started. */
   #starting: { readonly run: number; readonly done: Promise<void> } | null = null;
+  /** A run has lost its owner, and was not recovered yet. */
+  #hasLost = false;
   readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   readonly #followed = new Set<Promise<void>>();
   /** Runs that have begun on this host, and are not over: recovered, they have lost their owner, and not their host. */
@@ -117,6 +119,11 @@ export class SessionRuns {
     return this.#starting?.run ?? null;
   }
 
+  /** Whether a new run has to wait: one answers, or others wait already, also while the one before them is being ended. */
+  get isTaken(): boolean {
+    return this.answering !== null || this.#queue.length > 0 || this.#hasLost;
+  }
+
   /** @throws EngineError `queue_full` */
   requireRoom(): void {
     if (this.#queue.length >= limits.queuedMessages) {
@@ -151,8 +158,10 @@ export class SessionRuns {
   /** Queues the run, or begins it if it was not created as queued. */
   add(queued: QueuedRun, begin: boolean): void {
     this.trackEnd(queued.run);
-    if (begin) this.#owning(() => this.#begin(queued.run, queued.source));
-    else this.#queue.push(queued);
+    if (begin) return this.#owning(() => this.#begin(queued.run, queued.source));
+    // One that has lost its owner returns to its place.
+    const behind = this.#queue.findIndex(({ run }) => run > queued.run);
+    this.#queue.splice(behind < 0 ? this.#queue.length : behind, 0, queued);
   }
 
   /** From here on, the end of this run can be awaited. */
@@ -334,9 +343,20 @@ export class SessionRuns {
     this.#scope.recoveryQueue.end(workOf(run));
   }
 
+  /** A run is still open in the journal, and nothing continues it: those behind it wait until it is recovered. */
+  #lose(): void {
+    this.#hasLost = true;
+    this.#orphaned();
+  }
+
+  /** All open runs have an owner again. */
+  recovered(): void {
+    this.#hasLost = false;
+  }
+
   /** Begins the next queued run, if none is active. */
   next(): void {
-    if (this.answering !== null) return;
+    if (this.answering !== null || this.#hasLost) return;
     const next = this.#queue.shift();
     if (next === undefined) return;
     if (next.isRecovered) {
@@ -358,7 +378,7 @@ export class SessionRuns {
     try {
       return write();
     } catch (fault) {
-      this.#orphaned();
+      this.#lose();
       throw fault;
     }
   }
@@ -436,7 +456,7 @@ export class SessionRuns {
     } catch (fault) {
       // It stays queued, and is recovered again.
       this.#scope.log('internal_error', { fault });
-      this.#orphaned();
+      this.#lose();
       this.#ends.get(run)?.reject(fault);
     } finally {
       this.#starting = null;
@@ -488,7 +508,7 @@ export class SessionRuns {
     } catch {
       this.#ends.get(run)?.reject(fault);
       // The end cannot be written: readers' streams close without it, and find it in the journal later.
-      this.#orphaned();
+      this.#lose();
       this.#readers.close();
       return false;
     }
