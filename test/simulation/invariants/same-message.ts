@@ -33,9 +33,11 @@ function untilEnd(all: readonly SessionEvent[]): readonly SessionEvent[] {
   return end === -1 ? all : all.slice(0, end + 1);
 }
 
-/** After a failed write, the host ends the run, with less text than it has sent. */
+/** After a failed write, the host ends the run, with less text than it has sent, and without the answers that it could not write. */
 function isCutShort(stored: readonly SessionEvent[]): boolean {
-  return stored.at(-1)?.type === 'agent_failed' && stored.some((event) => isBlockEnd(event) && event.data.cut === true);
+  const end = stored.at(-1);
+  if (end?.type !== 'agent_failed') return false;
+  return end.data.error.code === 'internal' || stored.some((event) => isBlockEnd(event) && event.data.cut === true);
 }
 
 /** A stream with an end gives what the run is stored with, up to its end or to one of its waits. */
