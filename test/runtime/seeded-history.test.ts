@@ -1,5 +1,5 @@
 /** A session with a history in a real object: its storage, a failed creation, an eviction, the deletion (C1). */
-import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import { base64Of } from '../../src/domain/base64.ts';
 import { limits } from '../../src/domain/limits.ts';
@@ -74,7 +74,7 @@ test('[C1] [C2] files of a history go to the object with it: shown, durable, del
   expect([refused.status, await refused.json()]).toMatchObject([415, { code: 'unsupported_media_type' }]);
 });
 
-test('[C1] an object that fails while it writes the history has no session, no alarm and no history', async () => {
+test('[C1] an object that fails while it writes the history has no session and no history, and its alarm leaves nothing', async () => {
   const id = `ses_${'e'.repeat(32)}`;
   const record = chatRecord(id);
   // An abort breaks the stubs that exist.
@@ -100,6 +100,8 @@ test('[C1] an object that fails while it writes the history has no session, no a
   await expect(failed).rejects.toThrow('the disk fails');
   expect((await read()).status).toBe(404);
   await abortAllDurableObjects();
+  // It was set before the session was written (C6).
+  expect(await runDurableObjectAlarm(stub())).toBe(true);
   await runInDurableObject(stub(), async (object, { storage }) => {
     expect(await storage.getAlarm()).toBeNull();
     for (const name of ['seeded', 'variables'])
