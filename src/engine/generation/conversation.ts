@@ -16,7 +16,7 @@ import { userTurn } from './message-files.ts';
 import type { Blobs } from './message-files.ts';
 import { earlierResult, withoutRuns } from './result-files.ts';
 import { trainingExample } from '../../protocol/prompt/transcript.ts';
-import { ordinalOf } from '../run/run-names.ts';
+import { iterationOf, ordinalOf } from '../run/run-names.ts';
 import { HistoryRoom } from './history-room.ts';
 
 /**
@@ -190,7 +190,10 @@ function foldTurn(
   let note: string | null = status === 'waiting' ? SUPERSEDED : 'This run did not end.';
   for (const { event, state } of stored) {
     const report = (status: ActionReport['status'], rest: Partial<ActionReport>): void => {
-      const ordinal = typeof state?.['key'] === 'string' ? { ordinal: ordinalOf(state['key']) } : {};
+      const key = typeof state?.['key'] === 'string' ? state['key'] : null;
+      // A background action may end in a later generation, in which another action has its position.
+      const isOwn = key !== null && iterationOf(key) > completed.iteration;
+      const ordinal = key === null ? {} : { ordinal: isOwn ? ordinalOf(key) : null };
       results.push({
         id: event.action_id ?? '',
         name: event.action_name ?? null,

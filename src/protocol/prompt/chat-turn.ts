@@ -13,8 +13,8 @@ export interface ReportFile extends Attachment {
 /** How one action ended, as shown to the model. */
 export interface ActionReport {
   readonly id: string;
-  /** Its position in its generation; a rejected action may have the same id. */
-  readonly ordinal?: number;
+  /** Its position in its generation; a rejected action may have the same id. Null: it is of an earlier generation. */
+  readonly ordinal?: number | null;
   readonly name: string | null;
   readonly status: TerminalStatus;
   readonly outputKey?: string | null;

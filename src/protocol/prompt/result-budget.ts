@@ -43,7 +43,7 @@ export function calledResults({ calls = [], results }: Generation): Map<NativeCa
   for (const call of calls) {
     // By position. Conversations stored by an earlier version have ids only.
     const report =
-      results.find(({ ordinal }) => ordinal !== undefined && ordinal === call.ordinal) ??
+      results.find(({ ordinal }) => ordinal != null && ordinal === call.ordinal) ??
       results.find(({ id, ordinal }) => id === call.actionId && (ordinal === undefined || call.ordinal === undefined));
     if (report !== undefined) found.set(call, report);
   }

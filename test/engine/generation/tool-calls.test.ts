@@ -53,6 +53,35 @@ describe('[P17] a model that calls functions natively', () => {
     ]);
   });
 
+  test('[L5] the result of a background action that ends later is not that of the call in its position', async () => {
+    const called = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    const kit = await sessionKit({
+      executors: {
+        tool: async ({ action }): Promise<ActionOutcome> => {
+          if (action.id === 'background') await called.promise;
+          else {
+            called.resolve();
+            await ended.promise;
+          }
+          return { ok: true, output: `of ${action.id}` };
+        },
+      },
+      script: [
+        '<action type="tool" mode="fire_and_forget" id="background">{"name":"echo"}</action>',
+        [call('echo', '{}', 'call_a'), finish()],
+        '<response final="true">done</response>',
+      ],
+    });
+    kit.session.listen((batch) => {
+      if (batch?.some(({ type }) => type === 'action_completed') === true) ended.resolve();
+    });
+    await say(kit, 'go');
+    await say(kit, 'and now?');
+    const answers = kit.requests[3]?.messages.filter(({ role }) => role === 'tool');
+    expect(answers).toEqual([{ role: 'tool', toolCallId: 'call_a', content: 'of call_a' }]);
+  });
+
   test('a call starts while the model is still streaming', async () => {
     const started: string[] = [];
     const gate = Promise.withResolvers<void>();
