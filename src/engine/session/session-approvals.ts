@@ -18,8 +18,8 @@ import type { SessionRuns } from './session-runs.ts';
 export class SessionApprovals {
   readonly #scope: Pick<SessionScope, 'journal' | 'clock'>;
   readonly #runs: SessionRuns;
-  /** Decisions that are not durable yet, by approval; each resolves to whether it counts. */
-  readonly #deciding = new Map<string, { readonly approved: boolean; readonly counts: Promise<boolean> }>();
+  /** Decisions that are not durable yet, by approval; each resolves to whether it counts, or null if its run ends first. */
+  readonly #deciding = new Map<string, { readonly approved: boolean; readonly counts: Promise<boolean | null> }>();
 
   constructor(scope: Pick<SessionScope, 'journal' | 'clock'>, runs: SessionRuns) {
     this.#scope = scope;
@@ -38,21 +38,34 @@ export class SessionApprovals {
       if (this.#deciding.has(approvalId)) throw approvalClosed(this.view(approvalId), 'deciding');
       const content = answerContent(this.view(approvalId), { approved, content: given });
       this.#runs.resume(run);
-      const counts = new Promise<boolean>((onDecided) => {
+      const counts = new Promise<boolean | null>((onDecided) => {
         const values = content === undefined ? {} : { content };
         active.put({ type: 'approval_resolved', key, approved, note, ...values, onDecided });
         // A run that ends first does not call back.
-        active.live.drained.catch(() => undefined).finally(() => onDecided(false));
+        active.live.drained.catch(() => undefined).finally(() => onDecided(null));
       });
       this.#deciding.set(approvalId, { approved, counts });
+      let isCounted: boolean | null;
       try {
-        if (await counts) return;
+        isCounted = await counts;
       } finally {
         this.#deciding.delete(approvalId);
       }
+      if (isCounted === true) return;
+      if (isCounted === null) await this.#over(run);
     }
+    await this.#scope.journal.sync();
     const view = this.view(approvalId);
     throw approvalClosed(view, view.status);
+  }
+
+  /** The run may end because it could not write a decision: its end says which one counts. */
+  async #over(run: number): Promise<void> {
+    try {
+      await this.#runs.ended(run);
+    } catch (fault) {
+      throw new EngineError('storage_unavailable', 'The decision could not be written; post it again', {}, fault);
+    }
   }
 
   /**
