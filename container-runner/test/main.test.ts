@@ -45,6 +45,7 @@ test('[R1] prints one line of JSON when it is ready, with its configuration', { 
   expect(await service.ended).toBe(0);
 });
 
+// The job runs the machine's own programs.
 test.skipIf(lacks('sleep')).each(['SIGTERM', 'SIGINT'] as const)(
   '[R4] %s ends all jobs and everything that they started',
   { timeout: SLOW },
@@ -64,6 +65,7 @@ test.skipIf(lacks('sleep')).each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
+// The job runs the machine's own programs.
 describe.skipIf(lacks('sleep', 'touch'))('SIGTERM', () => {
   const launched = async (drainSeconds: string): Promise<{ readonly service: RunnerProcess; readonly url: string }> => {
     const service = launch({

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { lacks } from '../support/programs.ts';
 
+// The benchmark reads the memory of processes with ps.
 test.skipIf(lacks('ps'))(
   '[Z3] bench:load measures stages, memory and cold turns of both subjects, and ends by itself',
   async () => {

@@ -79,7 +79,7 @@ interface Block {
   readonly pieces: Piece[];
   closed: boolean;
   unclosed: boolean;
-  /** Its generation broke off within it: it is no part of the answer (J4, P15). */
+  /** The generation ended early inside this block, so the block does not count as an answer (J4, P15). */
   shortened: boolean;
 }
 

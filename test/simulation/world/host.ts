@@ -288,7 +288,7 @@ export class Host {
       if (this.session.exists) return;
       const record = { ...RECORD, incarnation: this.#stage.nextIncarnation() };
       const stored = this.session.create(record, {}, history);
-      // Nobody waits for it if the host ends in the next line.
+      // If the host ends in the next line, the rejection is not awaited.
       stored.catch(() => undefined);
       this.#alarm.updateLists();
       await Promise.all([stored, this.#alarm.arm()]);
