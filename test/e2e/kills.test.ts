@@ -48,9 +48,10 @@ async function begin(command?: Command): Promise<Started> {
 
 /** The running system if `command` has started it, otherwise a new one. */
 async function running(command?: Command): Promise<Started> {
-  if (current !== null && current.system.process.exitCode === null && current.system.process.signalCode === null) {
-    if (current.command === command) return current.system;
-    await stop(current.system);
+  const { system } = current ?? {};
+  if (system !== undefined && system.process.exitCode === null && !system.process.killed) {
+    if (current?.command === command) return system;
+    await stop(system);
   }
   return await begin(command);
 }
@@ -83,8 +84,13 @@ describe('the starter is killed', () => {
       const first = await running();
       const all = processesOf(first);
       const workerd = withCommand(all, '/workerd serve');
+      expect(workerd).toHaveLength(1);
+      const others = all.filter((other) => !workerd.includes(other));
+      // They are frozen first: a guard that outlived the starter by a moment would end workerd.
+      first.process.kill('SIGSTOP');
+      kill(others, 'SIGSTOP');
+      kill(others);
       first.process.kill('SIGKILL');
-      kill(all.filter((other) => !workerd.includes(other)));
       expect(workerd.filter(isAlive)).toHaveLength(1);
       await exitOf(first);
       const second = await begin();

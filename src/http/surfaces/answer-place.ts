@@ -53,7 +53,7 @@ export async function placeBefore(events: AsyncIterable<SessionEvent>, { ids, si
     if (!answered.delete(asked)) continue;
     // Background actions ask while the run waits: the client has read it in the stream that asked the other one.
     const isRead = isWaiting && [...open.values()].some((at) => at < wait);
-    after = wait;
+    after = isRead ? seq : wait;
     open.set(asked, seq);
     if (!isRead) isAsking = true;
   }
