@@ -242,5 +242,11 @@ function admit(state: RunState, node: ActionNode): void {
   state.admittedActions += 1;
   if (node.mode === 'fire_and_forget') state.openBackground += 1;
   else state.open += 1;
+  const { idempotencyKey } = node.declaration;
+  if (idempotencyKey !== null) {
+    const sharing = state.sharing.get(idempotencyKey);
+    if (sharing === undefined) state.sharing.set(idempotencyKey, [node]);
+    else sharing.push(node);
+  }
   limit(state, node);
 }

@@ -5,7 +5,7 @@
 import { limits } from '../domain/limits.ts';
 import { clientTimeoutOf } from './attempts.ts';
 import { enqueue } from './ready.ts';
-import { setStage, settle } from './settle.ts';
+import { isBehind, setStage, settle } from './settle.ts';
 import type { ActionNode, RunState } from './state.ts';
 import type { StepFrame } from './step-frame.ts';
 import type { Input } from './types.ts';
@@ -90,12 +90,13 @@ export function askApproval(frame: StepFrame, node: ActionNode): void {
 export function lookup(frame: StepFrame, node: ActionNode): void {
   if (node.policy.reuse !== true) return proceed(frame, node);
   setStage(frame.state, node, 'recalling');
+  if (isBehind(frame.state, node)) setStage(frame.state, node, 'behind');
   frame.out.push({ type: 'lookup', key: node.key });
 }
 
 export function recalled(frame: StepFrame, { key, found }: Input<'recalled'>): void {
   const node = frame.state.byKey.get(key);
-  if (node?.stage !== 'recalling') return;
+  if (node?.stage !== 'recalling' && node?.stage !== 'behind') return;
   if (found === 'nothing') proceed(frame, node);
   else if (found === 'outcome') settle(frame, node, { status: 'completed' });
   else settle(frame, node, { status: 'failed', error: found.error });

@@ -121,6 +121,7 @@ function statusOfNode({ stage, settlement }: ActionNode): ActionStatus {
     case 'judging':
     case 'asking':
     case 'recalling':
+    case 'behind':
       return 'waiting';
     case 'approval':
       return 'awaiting_approval';

@@ -79,6 +79,30 @@ export function cancel(frame: StepFrame, node: ActionNode, reason: string): void
 
 /** Every change of a stage goes through here, which keeps the counters of `RunState`. */
 export function setStage(state: RunState, node: ActionNode, stage: Stage): void {
+  const held = holdsWhileAsking(node);
+  changeStage(state, node, stage);
+  if (holdsWhileAsking(node) !== held) passOn(state, node, held ? 'recalling' : 'behind');
+}
+
+/** Whether it waits for a person or a client, and actions with its idempotency key wait for it: only after its own lookup. */
+function holdsWhileAsking({ stage, attempt }: ActionNode): boolean {
+  return stage === 'awaiting_client' || (stage === 'approval' && attempt > 0);
+}
+
+/** What waits for an action that a person or a client has to answer waits for them as well (J8, C3). */
+function passOn(state: RunState, node: ActionNode, stage: 'recalling' | 'behind'): void {
+  const { idempotencyKey } = node.declaration;
+  for (const other of idempotencyKey === null ? [] : (state.sharing.get(idempotencyKey) ?? [])) {
+    if (other.stage === 'recalling' || other.stage === 'behind') changeStage(state, other, stage);
+  }
+}
+
+/** Whether the lookup of an action waits for one that a person or a client has to answer. */
+export function isBehind(state: RunState, { declaration: { idempotencyKey } }: ActionNode): boolean {
+  return idempotencyKey !== null && (state.sharing.get(idempotencyKey) ?? []).some(holdsWhileAsking);
+}
+
+function changeStage(state: RunState, node: ActionNode, stage: Stage): void {
   const change = Number(isActive(stage)) - Number(isActive(node.stage));
   if (node.admitted && node.mode === 'fire_and_forget') state.activeBackground += change;
   else if (node.admitted) {
@@ -95,7 +119,7 @@ export function isActive(stage: Stage): boolean {
 
 /** Whether the action waits for a person or a client. */
 export function isAsking(stage: Stage): boolean {
-  return stage === 'approval' || stage === 'awaiting_client';
+  return stage === 'approval' || stage === 'awaiting_client' || stage === 'behind';
 }
 
 /** Whether the client has the call, or is about to get it (C3). */

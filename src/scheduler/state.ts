@@ -15,7 +15,8 @@ import type { RunPolicy, Settlement } from './types.ts';
 /**
  * The stage of an action. `held`: waits until its generation has ended normally (S14). `judging`: policies are being
  * evaluated (C9). `asking`: the request
- * for an approval or an answer is being prepared; `approval`: waits for the decision (J8). `recalling`: an earlier outcome is being looked up (P6).
+ * for an approval or an answer is being prepared; `approval`: waits for the decision (J8). `recalling`: an earlier outcome is being looked up (P6);
+ * `behind`: the lookup waits for an action with the same idempotency key, which waits for a person or a client.
  * `retrying`: waits for its backoff (S7). `calling`: the call for the client is being checked; `awaiting_client`: waits
  * for the client's result (C3).
  */
@@ -27,6 +28,7 @@ export type Stage =
   | 'asking'
   | 'approval'
   | 'recalling'
+  | 'behind'
   | 'ready'
   | 'running'
   | 'retrying'
@@ -187,6 +189,8 @@ export interface RunState {
   readonly outputKeys: Map<string, ActionNode>;
   /** Actions by name, in document order. */
   readonly named: Map<string, ActionNode[]>;
+  /** Admitted actions by idempotency key, in document order (P6). */
+  readonly sharing: Map<string, ActionNode[]>;
   /** Actions by target, in the order in which their judgement began (C9). */
   readonly judged: Map<string, ActionNode[]>;
   readonly limits: Map<string, Limit>;
@@ -257,6 +261,7 @@ export function initialState(): RunState {
     outputKeys: new Map(),
     feeds: new Map(),
     named: new Map(),
+    sharing: new Map(),
     judged: new Map(),
     limits: new Map(),
     lanes: { slot: [], free: [], background: [] },

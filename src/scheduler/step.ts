@@ -35,7 +35,8 @@
  *  7. `end_run` is sent once with a terminal status; before that, any number of times with `waiting`. `drained` is the
  *     last command and is sent once.
  *  8. The work per input is proportional to what it changes: no search over all actions, except at the end of a
- *     generation (over that generation), on a cancel, and at the first overload of a target.
+ *     generation (over that generation), on a cancel, at the first overload of a target, and over actions that share an
+ *     idempotency key when one of them begins or ends to wait for a person or a client.
  */
 import { closeResponse, declare, refuse } from './declare.ts';
 import { attemptFailed, attemptSucceeded, attemptTimedOut, dispatch } from './dispatch.ts';
@@ -124,6 +125,7 @@ function take(frame: StepFrame, input: SchedulerInput): void {
     case 'policy_judged':
       return policyJudged(frame, input);
     case 'recalled':
+      if (frame.state.byKey.get(input.key)?.stage === 'behind') resume(frame);
       return recalled(frame, input);
     case 'attempt_succeeded':
       return attemptSucceeded(frame, input);

@@ -62,6 +62,42 @@ describe('[C3] a call of a client', () => {
     ]);
   });
 
+  test('[P6] what waits for a call with its idempotency key does not keep the run from parking', () => {
+    const shared = { ...CLIENT, reuse: true as const };
+    for (const mode of ['async', 'fire_and_forget'] as const) {
+      const run = new Driver(TEXT);
+      run.declare({ id: 'a', idempotencyKey: 'k' }, shared);
+      run.declare({ id: 'b', idempotencyKey: 'k', mode }, shared);
+      run.recalled('a', 'nothing');
+      run.end();
+      expect(run.called('a')).toEqual(['clear_timer budget', 'end_run waiting']);
+      expect(isAtRest(run.state)).toBe(true);
+      expect(statusOf(run.state, run.key('b'))).toBe('waiting');
+      const isAwaited = mode === 'async';
+      expect(run.succeed('a').includes('end_run completed')).toBe(!isAwaited);
+      expect(isAtRest(run.state)).toBe(false);
+      expect(run.recalled('b', 'outcome')).toContain('settle b completed');
+    }
+  });
+
+  test('[P6] one that is declared, or judged, later waits as well; another answer continues the run', () => {
+    const shared = { ...CLIENT, reuse: true as const };
+    const run = new Driver(TEXT);
+    run.declare({ id: 'a', idempotencyKey: 'k' }, shared);
+    run.recalled('a', 'nothing');
+    run.called('a');
+    run.declare({ id: 'b', idempotencyKey: 'k' }, shared);
+    run.declare({ id: 'other', idempotencyKey: 'other' });
+    run.end();
+    expect(run.succeed('other')).toContain('end_run waiting');
+    expect(run.recalled('b', 'outcome')).toEqual([
+      'set_timer budget 3600000',
+      'settle b completed',
+      'clear_timer budget',
+      'end_run waiting',
+    ]);
+  });
+
   test('the time of the wait does not count for the budget', () => {
     const run = parked('a');
     run.at += 10 * DAY;

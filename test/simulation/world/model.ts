@@ -73,7 +73,8 @@ export class ScriptedModel {
     if (agent === null) return yield* this.#summarise(life, signal);
     const shown = messages.map(({ content }) => content).join('\n');
     // The run of a retry shows the mark of another message, and a run that has received a message shows two.
-    const generation = this.#rows.generation;
+    const open = this.#rows.generations;
+    const generation = open.find((one) => one.message === markedIn(shown)) ?? open[0] ?? null;
     const message = generation?.message ?? markedIn(shown) ?? 0;
     const key = `${incarnation}/${message}`;
     const call = this.#calls.get(key) ?? 0;

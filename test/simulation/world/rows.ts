@@ -34,7 +34,7 @@ const CALLS = `SELECT action_id, COALESCE(data, (SELECT text FROM chunks WHERE c
 const GENERATION = `SELECT run, iteration FROM ${EVERY_EVENT} AS began WHERE type = 'iteration_started'
   AND run IN (SELECT run FROM runs WHERE status IN ('running', 'waiting'))
   AND NOT EXISTS (SELECT 1 FROM ${EVERY_EVENT} AS events WHERE type = 'iteration_completed' AND seq > began.seq AND run = began.run)
-  ORDER BY seq DESC LIMIT 1`;
+  ORDER BY seq DESC`;
 /** Long inputs are in chunk rows; the message is at their beginning. */
 const INPUT = `SELECT idempotency_key, CASE WHEN input <> '' THEN input ELSE
   (SELECT text FROM chunks WHERE seq = -runs.run AND field = 'input' AND part = 0) END AS input FROM runs WHERE run = ?`;
@@ -147,13 +147,16 @@ export class Rows {
     return this.query('taken_up', sql, life).length;
   }
 
-  /** The generation that is open, and the message of its run; null if there is none. */
-  get generation(): { readonly run: number; readonly iteration: number; readonly message: number } | null {
-    const [row] = this.query('events', GENERATION);
-    if (row === undefined) return null;
-    const [stored] = this.query('runs', INPUT, Number(row['run']));
-    const message = messageOf(stored?.['idempotency_key'], String(stored?.['input']));
-    return message === null ? null : { run: Number(row['run']), iteration: Number(row['iteration']), message };
+  /**
+   * The generations that are open, newest first, and the messages of their runs. There are two while a run that is cancelled,
+   * because it waited, has not written its end.
+   */
+  get generations(): { readonly run: number; readonly iteration: number; readonly message: number }[] {
+    return this.query('events', GENERATION).flatMap((row) => {
+      const [stored] = this.query('runs', INPUT, Number(row['run']));
+      const message = messageOf(stored?.['idempotency_key'], String(stored?.['input']));
+      return message === null ? [] : [{ run: Number(row['run']), iteration: Number(row['iteration']), message }];
+    });
   }
 
   /** Names of the variables. */
