@@ -67,7 +67,8 @@ export class SessionFeeds {
       this.#memory.feeds.due(agent).now.map(async (feed) => {
         if (!(await this.#recovery.admitFeed(feed))) return;
         try {
-          await this.#memory.feeds.refresh(feed, this.#fetch(agent));
+          // Nothing is read if the session was deleted meanwhile.
+          await this.#memory.feeds.refresh(feed, async (...asked) => await this.#fetch(agent)(...asked));
         } finally {
           this.#recovery.endFeed(feed);
         }
