@@ -253,6 +253,12 @@ export interface Surface {
   /** Headers of a stream besides those of every event stream. */
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly fold: (run: FoldedRun) => Fold;
+  /**
+   * Whether an answer ends where the run first waits after its beginning, and asks again for what is open there. Default: no.
+   *
+   * @param options of the command
+   */
+  readonly endsAtWait?: (options: JsonObject) => boolean;
   /** The run as a document, for clients that want no stream. Only these types of events are given to it. */
   readonly document?: {
     readonly events: readonly EventType[];

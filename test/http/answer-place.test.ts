@@ -36,7 +36,7 @@ test.each([
   ['an answer to a background action of an ended run', '?a E', 'a', 2],
   ['an answer to a background action that asks after the end', '?a W !a E', 'b', 4],
 ])('%s: %s', async (_, text, ids, place) => {
-  expect(await placeBefore(eventsOf(text), { ids: ids.split(''), since: null })).toBe(place);
+  expect(await placeBefore(eventsOf(text), { ids: ids.split(''), since: null, endsAtWait: false })).toBe(place);
 });
 
 test('a client that says what it has continues there', async () => {
@@ -47,6 +47,17 @@ test('a client that says what it has continues there', async () => {
     [5, 8],
     [8, 10],
   ] as const) {
-    expect(await placeBefore(eventsOf(text), { ids: ['c'], since })).toBe(place);
+    expect(await placeBefore(eventsOf(text), { ids: ['c'], since, endsAtWait: false })).toBe(place);
   }
 });
+
+test.each([
+  ['others have answered while the run waited for this one', '?a ?x W !x W !a E', 'a', 5],
+  ['both, of which one was answered before', '?a ?c W !a W !c E', 'ac', 5],
+  ['one of two', '?a ?c W !a W !c E', 'a', 3],
+])(
+  'where an answer ends at each wait, the next one begins after the last of them: %s: %s',
+  async (_, text, ids, place) => {
+    expect(await placeBefore(eventsOf(text), { ids: ids.split(''), since: null, endsAtWait: true })).toBe(place);
+  },
+);

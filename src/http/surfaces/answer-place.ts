@@ -21,13 +21,18 @@ export interface Answered {
   readonly ids: readonly string[];
   /** The client's last answer begins after the event with this seq; null: it does not say. */
   readonly since: number | null;
+  /** The client's answers end at the first wait after their beginning: this one begins after the last wait for what it answers. */
+  readonly endsAtWait: boolean;
 }
 
 /**
  * @param events of the run, up to its end; only `PLACE_EVENTS` are needed
  * @returns seq of the last event that the client has; 0 for none
  */
-export async function placeBefore(events: AsyncIterable<SessionEvent>, { ids, since }: Answered): Promise<number> {
+export async function placeBefore(
+  events: AsyncIterable<SessionEvent>,
+  { ids, since, endsAtWait }: Answered,
+): Promise<number> {
   const answered = new Set(ids);
   /** What is open, with the seq at which it was asked. */
   const open = new Map<string, number>();
@@ -42,7 +47,7 @@ export async function placeBefore(events: AsyncIterable<SessionEvent>, { ids, si
       wait = seq;
       isWaiting = true;
       if (since !== null && seq > since) return seq;
-      if (isAsking && open.size > 0) after = seq;
+      if ((isAsking || endsAtWait) && open.size > 0) after = seq;
       isAsking = false;
       continue;
     }

@@ -127,13 +127,17 @@ interface Followed {
   readonly after: number;
 }
 
-async function runOf(c: Context<SessionEnv>, { repeats }: SurfaceCall, command: RunCommand): Promise<Followed> {
+async function runOf(
+  c: Context<SessionEnv>,
+  { repeats, surface }: SurfaceCall,
+  command: RunCommand,
+): Promise<Followed> {
   const { answers, decisions, message } = command;
   if (repeats === 'session') await requireUnread(c, command);
   const hasAnswers = answers.length + decisions.length > 0;
   const isBefore = message !== null && command.ignoresLate === true;
   if (hasAnswers && isBefore) await settleBefore(c, command);
-  const settled = hasAnswers && !isBefore ? await settle(c, command) : null;
+  const settled = hasAnswers && !isBefore ? await settle(c, surface, command) : null;
   if (message !== null) {
     requireScope(c, 'message');
     const repeated = repeats === 'message' ? sentBefore(c, command) : null;
@@ -328,7 +332,7 @@ function followedBy(
 }
 
 /** Settles calls and approvals together: the run does not wait in between. */
-async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Followed> {
+async function settle(c: Context<SessionEnv>, surface: SurfaceName, command: RunCommand): Promise<Followed> {
   const { answers, decisions, ignoresLate = false } = command;
   const { session } = c.env;
   if (answers.length > 0) requireScope(c, 'tools');
@@ -343,7 +347,7 @@ async function settle(c: Context<SessionEnv>, command: RunCommand): Promise<Foll
   const [first = '', ...others] = new Set(runIds);
   if (others.length > 0) throw new EngineError('invalid_request', 'The answers are for several runs');
   const run = session.run(first);
-  return { run, after: await placeOf(c, run, command) };
+  return { run, after: await placeOf(c, run, command, SURFACES[surface].endsAtWait?.(command.options) ?? false) };
 }
 
 /**
@@ -370,10 +374,15 @@ function lateRun(fault: unknown): string {
 }
 
 /** Up to where the client has the frames of a run that it continues with its answers. */
-async function placeOf(c: Context<SessionEnv>, run: RunRecord, command: RunCommand): Promise<number> {
+async function placeOf(
+  c: Context<SessionEnv>,
+  run: RunRecord,
+  command: RunCommand,
+  endsAtWait: boolean,
+): Promise<number> {
   const { answers, decisions, since } = command;
   const ids = [...answers.map(({ callId }) => callId), ...decisions.map(({ approvalId }) => approvalId)];
-  return await placeBefore(readingFor(c).events(run, PLACE_EVENTS), { ids, since });
+  return await placeBefore(readingFor(c).events(run, PLACE_EVENTS), { ids, since, endsAtWait });
 }
 
 function streamed(

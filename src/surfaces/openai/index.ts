@@ -12,6 +12,8 @@ export { readCancelResponse, readResponse, readRetrieveResponse } from './respon
 export const openai: Surface = {
   name: 'openai',
   streamHeaders: {},
+  // A response says which one it follows, so the client makes progress in any case.
+  endsAtWait: ({ api }) => api !== 'responses',
   fold: (run) => (run.options['api'] === 'responses' ? new ResponseFold(run) : new ChatFold(run)),
   document: {
     events: [...new Set([...ChatState.EVENTS, ...ResponseState.EVENTS])],
