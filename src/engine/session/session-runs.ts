@@ -182,6 +182,7 @@ export class SessionRuns {
    *
    * @param only this run; null: all
    * @returns the last one that was active, or null
+   * @throws EngineError `storage_unavailable` if a run could not be written, which would go on
    */
   async cancel(reason: string, only: number | null = null): Promise<number | null> {
     if (this.#starting !== null) await this.#starting.done;
@@ -198,6 +199,8 @@ export class SessionRuns {
     const batch = this.#owning(() => this.#journal.atomically(() => queued.map(close)));
     await this.publish(queued, batch);
     await Promise.all(active.map(async ([run]) => await this.ended(run)));
+    // Its storage has failed: it will be recovered, and would run.
+    if (this.#hasLost) throw new EngineError('storage_unavailable', 'A run could not be cancelled; cancel it again');
     return active.at(-1)?.[0] ?? null;
   }
 

@@ -223,7 +223,10 @@ export class Session {
   /** Ends everything: cancels all runs and closes all readers' streams. */
   async dispose(reason: string): Promise<void> {
     const summarised = this.#summaries.close();
-    await this.cancel(reason);
+    await this.cancel(reason).catch((fault: unknown) => {
+      // What no host has taken up again ends with the session.
+      if (!(fault instanceof EngineError)) throw fault;
+    });
     await this.#runs.drained();
     await summarised;
     this.#readers.close();
@@ -283,6 +286,7 @@ export class Session {
    *
    * @param only the id of a run: nothing else is cancelled
    * @returns the id of the run that was active
+   * @throws EngineError `storage_unavailable`: some of it may go on; cancel again
    */
   async cancel(reason: string, only: string | null = null): Promise<string | null> {
     await this.recover();

@@ -1,6 +1,6 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Observation } from '../observation.ts';
-import { scriptOf } from '../script.ts';
+import { placeOf, scriptOf } from '../script.ts';
 import { factsOf, runOf } from './invariant.ts';
 import type { FactOf, Invariant } from './invariant.ts';
 import { receivedIn } from './received.ts';
@@ -24,7 +24,7 @@ export const ownBranch: Invariant = {
       if (shown.join() !== expected.join()) {
         yield `${where} shows the messages ${shown.join(', ')} (expected: ${expected.join(', ')})`;
       }
-      yield* wrongVariables(tree, of, where);
+      yield* wrongVariables(seen, tree, of, where);
     }
     yield* wrongResults(seen, tree);
     yield* otherVariables(seen, tree);
@@ -124,13 +124,16 @@ function* forgottenHeads(seen: Observation): Generator<string> {
 }
 
 function* wrongVariables(
+  seen: Observation,
   tree: Tree,
   { run, variables }: NonNullable<FactOf<'model_called'>['of']>,
   where: string,
 ): Generator<string> {
   const branch = tree.branch(run);
   const possible = tree.variablesOf(branch);
-  const other = variables.find((key) => !possible.has(key));
+  // Its event may have been lost with the host that asks.
+  const messages = new Set(branch.map((one) => seen.messageOf.get(one)));
+  const other = variables.find((key) => !possible.has(key) && !messages.has(placeOf(key)?.message));
   if (other !== undefined) yield `${where} has the variable ${other} of another branch`;
   for (const key of tree.variablesOf(branch.slice(0, -1), tree.startOf(run))) {
     if (!variables.includes(key)) yield `${where} lacks the variable ${key} of its branch`;
