@@ -12,7 +12,7 @@ export const PROTOCOL_PATCHES: readonly Patch[] = [
   {
     name: 'a client that has answered gets the run from its beginning',
     file: PLACE,
-    find: `      if (isAsking && open.size > 0) after = seq;`,
+    find: `      if ((isAsking || endsAtWait) && open.size > 0) after = seq;`,
     replace: ``,
     invariant: 'same message',
   },
