@@ -68,7 +68,7 @@ export const ERROR_TABLE = {
   not_supported: { status: 400, retry: 'no', title: 'This is not supported' },
   not_configured: { status: 501, retry: 'no', title: 'A required setting is missing' },
   internal: { status: 500, retry: 'later', title: 'Internal error' },
-  storage_unavailable: { status: 503, retry: 'later', title: 'The file storage could not be reached' },
+  storage_unavailable: { status: 503, retry: 'later', title: 'The storage could not be reached' },
   directory_unavailable: { status: 503, retry: 'later', title: 'The list of sessions could not be read' },
   model_unavailable: { status: 502, retry: 'later', title: 'The model could not be reached' },
   model_timeout: { status: 504, retry: 'later', title: 'The model did not answer in time' },

@@ -225,7 +225,7 @@ export class Session {
     const summarised = this.#summaries.close();
     await this.cancel(reason).catch((fault: unknown) => {
       // What no host has taken up again ends with the session.
-      if (!(fault instanceof EngineError)) throw fault;
+      if (!(fault instanceof EngineError && fault.code === 'storage_unavailable')) throw fault;
     });
     await this.#runs.drained();
     await summarised;
