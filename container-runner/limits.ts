@@ -50,8 +50,9 @@ export const limits = {
   maxMemoryMb: 2_048,
   /** Time between TERM and KILL. */
   killGraceMs: 2_000,
-  /** How long pipes of a dead process may stay open. */
+  /** How long pipes of a dead process may stay open without output, and how many such times with it. */
   drainMs: 1_000,
+  drains: 10,
   /** Searches for processes that outlive a program at the level `process`, and the time between them. */
   processSweeps: 50,
   processSweepMs: 20,

@@ -40,8 +40,9 @@ export function feed(pipe: unknown, text: string | Uint8Array): void {
 }
 
 /**
- * Resolves when the child has exited and its pipes are closed, or `limits.drainMs` after the exit. `close` alone is not
- * sufficient: a grandchild can keep a pipe open indefinitely.
+ * Resolves when the child has exited and its pipes are closed, or when they bring nothing for `limits.drainMs` after the
+ * exit. `close` alone is not sufficient: a grandchild can keep a pipe open indefinitely. What the child had written is read
+ * first, however busy this process is (R4); what a grandchild goes on writing is read for `limits.drains` such times.
  */
 export function endOf(
   { child, stdout, stderr }: ChildWithPipes,
@@ -60,10 +61,25 @@ export function endOf(
     }
     child.once('error', () => settle(null, null));
     child.once('exit', (exitCode, signal) => {
-      drain = setTimeout(() => settle(exitCode, signal), limits.drainMs);
+      let seen = NaN;
+      const look = (left: number): void => {
+        const { length, unread } = arrived([stdout, stderr]);
+        if (left === 0 || (length === seen && unread === 0)) return settle(exitCode, signal);
+        seen = length;
+        // After the timers of a busy process, its pipes are read: then it is known whether there is more.
+        drain = setTimeout(() => setImmediate(look, left - 1), limits.drainMs);
+      };
+      look(limits.drains);
     });
     child.once('close', settle);
   });
+}
+
+/** Bytes that have come from pipes so far, and those that nobody has taken. */
+function arrived(pipes: readonly (Readable & { readonly bytesRead?: number })[]): { length: number; unread: number } {
+  const sum = (of: (pipe: (typeof pipes)[number]) => number): number =>
+    pipes.reduce((total, pipe) => total + of(pipe), 0);
+  return { length: sum(({ bytesRead = 0 }) => bytesRead), unread: sum(({ readableLength }) => readableLength) };
 }
 
 /** A process without children, or whose children end with it. */
