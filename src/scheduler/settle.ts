@@ -84,12 +84,12 @@ export function setStage(state: RunState, node: ActionNode, stage: Stage): void 
   if (holdsWhileAsking(node) !== held) passOn(state, node, held ? 'recalling' : 'behind');
 }
 
-/** Whether it waits for a person or a client, and actions with its idempotency key wait for it: only after its own lookup. */
-function holdsWhileAsking({ stage, attempt }: ActionNode): boolean {
-  return stage === 'awaiting_client' || (stage === 'approval' && attempt > 0);
+/** Whether actions with its idempotency key wait for it while it waits for a client. One that a person has to answer has released the key. */
+function holdsWhileAsking({ stage }: ActionNode): boolean {
+  return stage === 'awaiting_client';
 }
 
-/** What waits for an action that a person or a client has to answer waits for them as well (J8, C3). */
+/** What waits for an action that a client has to answer waits for the client as well (C3). */
 function passOn(state: RunState, node: ActionNode, stage: 'recalling' | 'behind'): void {
   const { idempotencyKey } = node.declaration;
   for (const other of idempotencyKey === null ? [] : (state.sharing.get(idempotencyKey) ?? [])) {
@@ -97,7 +97,7 @@ function passOn(state: RunState, node: ActionNode, stage: 'recalling' | 'behind'
   }
 }
 
-/** Whether the lookup of an action waits for one that a person or a client has to answer. */
+/** Whether the lookup of an action waits for one that a client has to answer. */
 export function isBehind(state: RunState, { declaration: { idempotencyKey } }: ActionNode): boolean {
   return idempotencyKey !== null && (state.sharing.get(idempotencyKey) ?? []).some(holdsWhileAsking);
 }

@@ -520,6 +520,7 @@ export class SessionRuns {
   /** Ends a run that could not start; the next runs continue (J3). */
   #failToStart(run: number, error: RunError): void {
     const published = this.publish([run], [this.#close(run, 'agent_failed', { error })]);
+    this.#scope.recoveryQueue.end(workOf(run));
     this.#scope.hold(published.finally(() => this.next()));
   }
 

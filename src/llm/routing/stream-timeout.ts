@@ -27,14 +27,14 @@ export class StreamTimeout {
    * @throws the error from `late`, or EngineError `model_unavailable` for an abort
    */
   async wait<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const deadline = this.#clock.now() + timeoutMs;
-    this.#waiting = { reject, deadline, late };
-    work.then(resolve, reject);
     try {
-      if (this.#signal.aborted) this.#aborted();
-      else if (this.#timer === null || this.#timer.at > deadline) this.#set(deadline);
-      return await promise;
+      return await new Promise<T>((resolve, reject) => {
+        work.then(resolve, reject);
+        const deadline = this.#clock.now() + timeoutMs;
+        this.#waiting = { reject, deadline, late };
+        if (this.#signal.aborted) this.#aborted();
+        else if (this.#timer === null || this.#timer.at > deadline) this.#set(deadline);
+      });
     } finally {
       this.#waiting = null;
     }

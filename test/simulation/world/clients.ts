@@ -466,7 +466,8 @@ async function ask<T>(host: Host, send: (host: Host) => Promise<T>): Promise<Ans
   let { incarnation } = host;
   try {
     await host.ensure();
-    ({ incarnation } = host);
+    // What was deleted while it was made refuses the request; the next one does not.
+    if (host.session.exists) ({ incarnation } = host);
     return { answer: await send(host), incarnation };
   } catch (fault) {
     if (fault instanceof EngineError) return { answer: fault, incarnation };

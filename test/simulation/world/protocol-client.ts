@@ -126,7 +126,7 @@ export class ProtocolClient implements ClientLog {
       return await this.#refused(sent, code, this.incarnation);
     }
     if (sent.asked === 'conversation') {
-      const text = await Promise.race([response.text().catch(() => null), host.life.gone.promise.then(() => null)]);
+      const text = await Promise.race([textOf(host, response), host.life.gone.promise.then(() => null)]);
       if (text === null) return await this.#later(REPEAT_MS, sent);
       this.conversation = { text };
       return null;
@@ -264,6 +264,17 @@ export class ProtocolClient implements ClientLog {
 
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => void this.#options.stage.time.after(ms, () => resolve()));
+  }
+}
+
+/** The platform sends an answer when everything that was written before it is durable. Null if the host ends before. */
+async function textOf({ life }: Host, response: Response): Promise<string | null> {
+  try {
+    const text = await response.text();
+    await life.gate();
+    return text;
+  } catch {
+    return null;
   }
 }
 
