@@ -75,7 +75,7 @@ export function endOf(
   });
 }
 
-/** Bytes that have come from pipes so far, and those that nobody has taken. */
+/** The bytes that pipes have brought so far, and how many of them are not read yet. */
 function arrived(pipes: readonly (Readable & { readonly bytesRead?: number })[]): { length: number; unread: number } {
   const sum = (of: (pipe: (typeof pipes)[number]) => number): number =>
     pipes.reduce((total, pipe) => total + of(pipe), 0);

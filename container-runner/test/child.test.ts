@@ -30,7 +30,7 @@ test('[R4] a pipe that something else holds open ends the wait after a while', a
   expect(stdout.destroyed).toBe(true);
 });
 
-test('[R4] what the child has written is not lost while nobody reads it', async () => {
+test('[R4] output of the child is kept until it is read', async () => {
   const { pass, stderr } = exited();
   stderr.write('the reason');
   expect(await pass(3 * limits.drainMs)).toBe(false);
@@ -40,7 +40,7 @@ test('[R4] what the child has written is not lost while nobody reads it', async 
 
 test('[R4] output that does not end is not read for ever', async () => {
   const { pass, stdout } = exited();
-  stdout.write('nobody reads this');
+  stdout.write('unread output');
   expect(await pass((limits.drains - 1) * limits.drainMs)).toBe(false);
   expect(await pass(2 * limits.drainMs)).toBe(true);
 });
