@@ -10,7 +10,9 @@ import type { TestSpecification } from 'vitest/node';
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
-/** Tests that start processes, or change the process's clock or limits: each file gets its own process. */
+/**
+ * Tests that start processes or take much memory. They belong to `npm run test:system`.
+ */
 const PROCESSES = [
   'container-runner/test/{main,prewarm,startup,state}.test.ts',
   'container-runner/test/images/images.test.ts',
@@ -18,24 +20,47 @@ const PROCESSES = [
   'container-runner/test/relics/relics-docker.test.ts',
   'container-runner/test/sandbox/**/*.test.ts',
   'container-runner/test/workspace/memory.test.ts',
-  'test/bench/load.test.ts',
-  'test/cli/{arguments,code-tools,connection,links,migrate,orphans,project-commands,tool-rights,wrangler}.test.ts',
-  'test/mcp/referee/*.test.ts',
+  'test/cli/{arguments,code-tools,connection,fresh-machine,links,migrate,orphans,project-commands,tool-rights,wrangler}.test.ts',
   'test/packaging.test.ts',
-  'test/package/*.test.ts',
   'test/workspace/*.test.ts',
-  'test/simulation/**/*.test.ts',
+  // They call programs of the machine, such as Python.
+  'container-runner/test/telemetry/propagation.test.ts',
+  'test/catalog/original/workflow.test.ts',
+  'test/cli/{open-browser,page-examples}.test.ts',
+  'test/executors/builtin/{system-status,text-stats}.test.ts',
+  'test/executors/runner/launched-script.test.ts',
+  'test/executors/shipped-skills.test.ts',
+  'test/http/workspace-archive.test.ts',
 ];
+/** The embedded Python, at the only level that each machine has: a part of `npm test`. */
+const WASM = ['container-runner/test/sandbox/wasm.test.ts'];
+/** One test for each class of Durable Objects: a part of `npm test`. */
+const SMOKE = ['test/runtime/smoke.test.ts'];
+const SIMULATION = ['test/simulation/**/*.test.ts'];
+const LONG = ['test/long/*.test.ts'];
+const PROGRAMS = ['test/programs/*.test.ts'];
 
 /**
  * Files that take long begin first, so that none of them is left for the end: those that mostly wait, those of the whole
  * system, and the rest.
  */
 const FIRST = ['package', 'frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
-const ORDER = ['e2e', 'processes', 'workerd', 'node'];
+const ORDER = ['e2e', 'processes', 'wasm', 'simulation', 'workerd', 'node'];
 
 /** What the package's entry points are in this repository. */
 const sourceOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** The Worker of this repository, with its optional bindings (docs/operations.md). */
+const worker = (): ReturnType<typeof cloudflareTest> =>
+  cloudflareTest({
+    main: './src/worker.ts',
+    wrangler: { configPath: './wrangler.toml' },
+    miniflare: { r2Buckets: ['FILES'] },
+    remoteBindings: false,
+  });
+
+/** Each workerd imports 800 modules, which takes longer than most files: two of them run all files, after the other projects. */
+const IN_TWO = { isolate: false, maxWorkers: 2, sequence: { groupOrder: 1 } };
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -70,10 +95,32 @@ export default defineConfig({
           ...patient,
           name: 'processes',
           include: PROCESSES,
+          exclude: WASM,
+          isolate: false,
           globalSetup: ['./container-runner/test/support/python-snapshot.ts'],
           environment: 'node',
         },
       },
+      {
+        test: {
+          ...patient,
+          name: 'wasm',
+          include: WASM,
+          globalSetup: ['./container-runner/test/support/python-snapshot.ts'],
+          environment: 'node',
+        },
+      },
+      { test: { ...patient, name: 'simulation', include: SIMULATION, environment: 'node' } },
+      {
+        test: {
+          ...patient,
+          name: 'long',
+          include: LONG,
+          globalSetup: ['./container-runner/test/support/python-snapshot.ts', './test/support/e2e-setup.ts'],
+          environment: 'node',
+        },
+      },
+      { test: { ...patient, name: 'programs', include: PROGRAMS, environment: 'node' } },
       {
         // Without isolation a worker imports the sources once for all of its files.
         resolve: {
@@ -87,28 +134,32 @@ export default defineConfig({
           ...patient,
           name: 'node',
           include: ['test/**/*.test.ts', 'container-runner/test/**/*.test.ts', 'examples/*/test/*.test.ts'],
-          exclude: ['test/runtime/**', 'test/runtime-tools/**', 'test/e2e/**', ...PROCESSES],
+          exclude: [
+            'test/runtime/**',
+            'test/runtime-tools/**',
+            'test/e2e/**',
+            ...PROCESSES,
+            ...SIMULATION,
+            ...LONG,
+            ...PROGRAMS,
+          ],
           environment: 'node',
           isolate: false,
           setupFiles: ['./test/support/fixed-seed.ts'],
         },
       },
       {
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: './wrangler.toml' },
-            // Optional bindings (docs/operations.md).
-            miniflare: { r2Buckets: ['FILES'] },
-            remoteBindings: false,
-          }),
-        ],
+        plugins: [worker()],
         test: {
           ...patient,
           name: 'workerd',
           include: ['test/runtime/**/*.test.ts'],
+          exclude: SMOKE,
           globalSetup: ['./test/support/contract-llm.ts'],
+          ...IN_TWO,
         },
       },
+      { plugins: [worker()], test: { ...patient, name: 'smoke', include: SMOKE } },
       {
         plugins: [
           cloudflareTest({
@@ -127,7 +178,7 @@ export default defineConfig({
           }),
         ],
         resolve: { alias: { 'cortex-edge': sourceOf('src/index.ts') } },
-        test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'] },
+        test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'], ...IN_TWO },
       },
     ],
   },

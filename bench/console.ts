@@ -22,7 +22,7 @@ const llm = await startScriptedLlm((request) => model(request));
 const browser = await startChromium();
 let system: ConsoleSystem | null = null;
 try {
-  system = await startConsoleSystem({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' }, { hasRunner: false });
+  system = await startConsoleSystem({ LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' });
   const rows = [await idle(system.url)];
   for (const generations of GENERATIONS) rows.push(...(await measure(system.url, generations)));
   const head = ['page', 'tasks', 'longest task', '99 %', 'frames', 'gap between frames, 95 %', 'elements'];

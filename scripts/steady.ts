@@ -1,40 +1,29 @@
 /**
- * `npm run test:steady [-- runs]`: runs the whole suite repeatedly, as CI does, the second half of the runs in parallel
- * with two busy loops. Reports the duration of each run, its failures as soon as it has ended, and the slowest files.
- * The exit code is 1 if a run failed.
+ * `npm run test:steady [-- runs [fast | system | long]]`: runs a command's tests repeatedly, as CI does, the second half of the
+ * runs in parallel with two busy loops. Reports the duration of each run, its failures as soon as it has ended, and the slowest
+ * files. The exit code is 1 if a run failed, or if one without busy loops took longer than the command may take.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
+import { isTestKind, TEST_KINDS } from './test-kinds.ts';
+import type { TestKindName } from './test-kinds.ts';
+import { readReport } from './test-report.ts';
 
 const BUSY_LOOPS = 2;
 const SLOWEST = 10;
 
-/** The used part of vitest's report. */
-interface Report {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly message: string;
-    readonly startTime: number;
-    readonly endTime: number;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages: readonly string[];
-    }[];
-  }[];
-}
-
-const [text = '10'] = process.argv.slice(2);
+const [text = '5', kind = 'fast'] = process.argv.slice(2);
 const runs = Number(text);
-if (!Number.isSafeInteger(runs) || runs < 1) {
-  console.error('usage: npm run test:steady -- [runs], a whole number, at least 1');
+if (!Number.isSafeInteger(runs) || runs < 1 || !isTestKind(kind)) {
+  const kinds = Object.keys(TEST_KINDS).join(' | ');
+  console.error(`usage: npm run test:steady -- [runs [${kinds}]]; runs is a whole number, at least 1`);
   process.exit(2);
 }
+const { mostSeconds } = TEST_KINDS[kind];
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-steady-'));
 const busy: ChildProcess[] = [];
@@ -50,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-const failures: string[] = [];
+let failures = 0;
 const seconds = new Map<string, number[]>();
 for (let run = 1; run <= runs; run += 1) {
   const isBusy = run > Math.ceil(runs / 2);
@@ -61,15 +50,18 @@ for (let run = 1; run <= runs; run += 1) {
   }
   const reportFile = join(folder, `${run}.json`);
   const startedAt = performance.now();
-  const known = failures.length;
-  const { code, output } = await runSuite(reportFile);
-  const found = read(run, reportFile);
-  if (code !== 0 && found === 0) failures.push(`run ${run}: exit code ${code}\n${output.slice(-2_000)}`);
+  const { code, output } = await runTests(kind, reportFile);
   const took = Math.round((performance.now() - startedAt) / 1_000);
+  const report = readReport(reportFile);
+  const found = [...(report?.failures ?? [])];
+  if (code !== 0 && found.length === 0) found.push(`exit code ${code}\n${output.slice(-2_000)}`);
+  if (!isBusy && mostSeconds !== null && took > mostSeconds) found.push(`it took ${took} s (at most ${mostSeconds} s)`);
+  for (const one of report?.files ?? []) seconds.set(one.file, [...(seconds.get(one.file) ?? []), one.seconds]);
   console.log(
-    `run ${run} of ${runs}: ${took} s${isBusy ? ', beside busy loops' : ''}, ${code === 0 ? 'passed' : 'FAILED'}`,
+    `run ${run} of ${runs}: ${took} s${isBusy ? ', beside busy loops' : ''}, ${found.length === 0 ? 'passed' : 'FAILED'}`,
   );
-  for (const failure of failures.slice(known)) console.log(failure);
+  for (const failure of found) console.log(failure);
+  failures += found.length;
 }
 
 console.log('\nslowest files (seconds: median, most)');
@@ -77,15 +69,18 @@ const slowest = [...seconds].map(([file, all]) => ({ file, all: all.toSorted((a,
 for (const { file, all } of slowest.toSorted((a, b) => middle(b.all) - middle(a.all)).slice(0, SLOWEST)) {
   console.log(`${middle(all).toFixed(1).padStart(7)} ${(all.at(-1) ?? 0).toFixed(1).padStart(7)}  ${file}`);
 }
-console.log(failures.length === 0 ? '\nno failures' : `\n${failures.length} failures`);
-process.exit(failures.length === 0 ? 0 : 1);
+console.log(failures === 0 ? '\nno failures' : `\n${failures} failures`);
+process.exit(failures === 0 ? 0 : 1);
 
 function middle(sorted: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
-async function runSuite(reportFile: string): Promise<{ readonly code: number; readonly output: string }> {
-  const child = spawn(process.execPath, ['scripts/test.ts'], {
+async function runTests(
+  name: TestKindName,
+  reportFile: string,
+): Promise<{ readonly code: number; readonly output: string }> {
+  const child = spawn(process.execPath, ['scripts/test.ts', name], {
     cwd: PACKAGE_ROOT,
     env: { ...process.env, CI: 'true', CORTEX_TEST_REPORT: reportFile },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -97,26 +92,4 @@ async function runSuite(reportFile: string): Promise<{ readonly code: number; re
   return await new Promise((resolve) => {
     child.once('close', (code) => resolve({ code: code ?? 1, output }));
   });
-}
-
-/** Adds the durations and the failures of a run. @returns the number of failures */
-function read(run: number, reportFile: string): number {
-  let report: Report;
-  try {
-    report = JSON.parse(readFileSync(reportFile, 'utf8')) as Report;
-  } catch {
-    return 0;
-  }
-  let count = 0;
-  for (const { name, status, message, startTime, endTime, assertionResults } of report.testResults) {
-    const file = relative(PACKAGE_ROOT, name);
-    seconds.set(file, [...(seconds.get(file) ?? []), (endTime - startTime) / 1_000]);
-    const failed = assertionResults.filter((test) => test.status === 'failed');
-    for (const { fullName, failureMessages } of failed) {
-      failures.push(`run ${run}: ${file}: ${fullName}\n${failureMessages.join('\n')}`);
-    }
-    if (status === 'failed' && failed.length === 0) failures.push(`run ${run}: ${file}\n${message}`);
-    count += failed.length === 0 && status === 'failed' ? 1 : failed.length;
-  }
-  return count;
 }

@@ -7,25 +7,21 @@ import type { Catalog } from '../src/catalog/catalog.ts';
 import { withSecrets } from '../src/catalog/check/secrets.ts';
 import { readSecret } from '../src/domain/secrets.ts';
 import type { ToolContext } from '../src/code-tools/define-tool.ts';
-import { FairQueue, ThreadShare } from '../src/domain/fair-queue.ts';
 import type { SessionEvent } from '../src/domain/event.ts';
 import type { ModelDelta, ModelProvider, ModelRequest } from '../src/domain/ports/model.ts';
 import type { OutboundFetch } from '../src/domain/ports/outbound.ts';
 import type { SessionRecord } from '../src/domain/session.ts';
 import type { Project } from '../src/durable/project.ts';
 import type { OpenApproval } from '../src/engine/actions/approval-list.ts';
-import { QuarantineSlots } from '../src/engine/replay/quarantine-slots.ts';
-import { RecoveryQueue } from '../src/engine/replay/recovery-queue.ts';
 import { redactor } from '../src/engine/session/redact.ts';
-import { Session } from '../src/engine/session/session.ts';
+import type { Session } from '../src/engine/session/session.ts';
 import { createOutboundFetch } from '../src/executors/outbound/outbound.ts';
-import { Journal } from '../src/journal/journal.ts';
 import { childSessions } from './children.ts';
 import type { HostedSession, SessionHost } from './hosted-session.ts';
 import { testCodeTools } from './code-tools.ts';
 import { TestRelics } from './edge-relics.ts';
 import { testExecutors } from './executors.ts';
-import { instantClock } from './instant-clock.ts';
+import { localSession } from './local-session.ts';
 import { openNodeSql } from './node-sql.ts';
 import { isScript, readOptions } from './options.ts';
 import type { SessionOptions } from './options.ts';
@@ -73,18 +69,13 @@ export class TestWorld implements SessionHost {
 
   /** A session without its record: it is created next. */
   open(record: SessionRecord): HostedSession {
-    const sql = openNodeSql();
     const { clock } = this.time;
     const { secrets = {}, tools = {}, actions = {}, env = {} } = this.#options;
     const scope = { owner: null, owners: [], lookup: (name: string) => secrets[name] ?? null };
     const { session_id: id, agent, user_id: userId, scope: within } = record;
     const whose = (): ToolContext['session'] => ({ id, agent, userId, namespace: null });
-    const session = new Session({
-      journal: new Journal(sql),
-      recoveryQueue: new RecoveryQueue(sql, { life: 1, frozen: [] }, clock, new QuarantineSlots()),
+    const session = localSession(openNodeSql(), {
       clock,
-      share: new ThreadShare(new FairQueue(instantClock()), () => null),
-      random: () => 0.5,
       newApprovalId: () => {
         this.#approvals += 1;
         return `apr_${this.#approvals.toString(16).padStart(32, '0')}`;
@@ -94,7 +85,6 @@ export class TestWorld implements SessionHost {
       readHtml: async () => {
         throw new Error('Only the Worker reads HTML: answer with text or JSON, or replace the tool');
       },
-      runner: null,
       edgeRelics: this.#relics,
       codeTools: testCodeTools({
         tools: this.#project.tools,
@@ -104,10 +94,8 @@ export class TestWorld implements SessionHost {
         fetch: this.#fetch,
         time: this.time,
       }),
-      sharedFeeds: null,
       userFacts: this.#facts,
       children: childSessions(this, record),
-      pin: async () => null,
       resolve: (name) => {
         const found = this.#catalog.agent(name, within);
         return found === null ? null : withSecrets(found, found.agent.secrets, scope);
@@ -117,7 +105,6 @@ export class TestWorld implements SessionHost {
         return found === null ? null : withSecrets(found, [], scope);
       },
       modelFor: (resolved) => this.#model(resolved.agent.name),
-      hold: () => undefined,
       redact: redactor(Object.values(secrets)),
       log: (event, fields) => {
         if (event === 'internal_error') this.faults.push(fields.fault);

@@ -33,7 +33,7 @@ export const command: Command = {
 };
 
 /** Milliseconds in the demo per second of the plan. */
-const SCALE_MS = Number(process.env['DEMO_MS_PER_SECOND'] ?? 25);
+const SCALE_MS = 25;
 /** Characters of protocol text per chunk and milliseconds between chunks: about 60 tokens a second. */
 const PACE = { chars: 24, ms: 100 } as const;
 

@@ -75,13 +75,8 @@ function isFor({ incarnation = '', user_id: id }: SessionRecord, grant: Grant): 
 export function createSessionApp(options: SessionAppOptions): {
   fetch(request: Request): Response | Promise<Response>;
 } {
-  const { session, clock, bodies = new LargeBodies(clock) } = options;
-  const env = {
-    ...options,
-    bodies,
-    heartbeat: new Heartbeat(clock),
-    events: eventSource(session, clock),
-  };
+  const { session, clock, bodies = new LargeBodies(clock), events = eventSource(session, clock) } = options;
+  const env = { ...options, bodies, events, heartbeat: new Heartbeat(clock) };
   return { fetch: (request) => sessionRoutes.fetch(request, env) };
 }
 

@@ -87,6 +87,8 @@ export interface SessionAppOptions {
   readonly fetchFile?: FileFetch;
   /** Large bodies of all sessions of the isolate. Default: of this session alone. */
   readonly bodies?: LargeBodies;
+  /** What its readers get. Default: the session's events, with coalesced patches. */
+  readonly events?: EventSource;
   readonly log: Logger;
 }
 

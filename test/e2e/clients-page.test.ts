@@ -12,7 +12,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
-import { noChromium, openPage, startChromium, startPageSite } from '../support/chromium.ts';
+import { noChromium, openPage, openChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
@@ -89,7 +89,7 @@ beforeAll(async () => {
     const script = await bundle(code, 'tsx', closed.url);
     sites.push(await startPageSite(script, { isModule: true, port: ports[index] ?? 0, answers: { '/token': token } }));
   }
-  if (noChromium === null) browser = await startChromium();
+  if (noChromium === null) browser = await openChromium();
 });
 
 afterAll(async () => {

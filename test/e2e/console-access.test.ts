@@ -6,7 +6,7 @@ import { axeViolations, conversationOf, openConsole, say, waitForAction } from '
 import { useConsole } from '../support/use-console.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
-const system = useConsole({ LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` }, { hasRunner: false });
+const system = useConsole({ LLM_PROVIDER: 'demo', API_KEYS: `ann:admin:${KEY}` });
 
 async function enter(page: Page, key: string): Promise<void> {
   await page.getByLabel('API key', { exact: true }).fill(key);

@@ -6,7 +6,7 @@ import { approveIn, conversationOf, focused, openConsole, say, setHidden, waitFo
 import type { ConsolePage } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
+const system = useConsole();
 
 async function approvalsOf(id: string): Promise<readonly { readonly approval_id: string }[]> {
   const path = `/agent/session/${id}/approvals`;

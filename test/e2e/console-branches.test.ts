@@ -13,7 +13,7 @@ import {
 } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
+const system = useConsole();
 
 interface ListedRun {
   readonly run_id: string;

@@ -1,11 +1,11 @@
 /** The files of a session in the console: its workspace (C7, U6). */
-import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
 import { openConsole } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: false });
+const system = useConsole();
 const HOSTILE = '<img src=x onerror=alert(1)>\u202Egpj.html';
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
@@ -28,7 +28,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const download = page.waitForEvent('download');
     await panel.getByRole('button', { name: 'Download table.csv' }).click();
     const saved = await download;
-    expect([saved.suggestedFilename(), await readFile(await saved.path(), 'utf8')]).toEqual([
+    expect([saved.suggestedFilename(), await text(await saved.createReadStream())]).toEqual([
       'table.csv',
       'a,b\n1,2\n',
     ]);

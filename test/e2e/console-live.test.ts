@@ -17,7 +17,7 @@ import { useConsole } from '../support/use-console.ts';
 const PHONE = { viewport: { width: 360, height: 740 } };
 /** Turns what follows around. */
 const REORDER = '\u202e';
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
+const system = useConsole();
 
 function late(ms: number): string {
   return (

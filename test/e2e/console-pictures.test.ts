@@ -19,7 +19,7 @@ const LEAST_BYTES = 10_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-pictures-'));
 const target = process.env['CORTEX_PICTURES'] ?? join(folder, 'images');
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
+const system = useConsole();
 
 beforeAll(() => {
   mkdirSync(target, { recursive: true });

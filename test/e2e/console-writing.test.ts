@@ -4,7 +4,7 @@ import { noChromium } from '../support/chromium.ts';
 import { conversationOf, graphOf, openConsole, say, waitForAction } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: false });
+const system = useConsole();
 
 async function runsOf(id: string): Promise<number> {
   return (await system.call<{ runs: number }>('GET', `/agent/session/${id}`)).runs;

@@ -15,7 +15,7 @@ import {
 import { useConsole } from '../support/use-console.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 
-const system = useConsole({ LLM_PROVIDER: 'demo' }, { hasRunner: true });
+const system = useConsole();
 
 test('[U1] the page is static, has a strict policy, and answers for no path of the API', async () => {
   const page = await fetch(`${system.url}/`);

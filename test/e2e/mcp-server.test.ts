@@ -1,11 +1,10 @@
-/** Unchanged clients of the Model Context Protocol, its inspector and its referee against `npm start` (E4). */
+/** Unchanged clients of the Model Context Protocol, and its inspector against `npm start` (E4). */
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
-import { NOT_APPLICABLE, outputOf, refereed, REFEREE_MANIFESTS } from '../support/mcp-referee.ts';
+import { outputOf } from '../support/mcp-referee.ts';
 import { cleanUp, start } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,13 +14,10 @@ let url = '';
 beforeAll(async () => {
   system = await start(LIGHT_SANDBOX);
   url = `${system.url}/mcp`;
-  const body = JSON.stringify({ files: REFEREE_MANIFESTS });
-  const uploaded = await fetch(`${system.url}/manifests`, { method: 'PUT', body });
-  expect(await uploaded.json()).toMatchObject({ problems: [] });
 }, 300_000);
 afterAll(cleanUp);
 
-test.each(['auto', 'legacy', 'pinned'] as const)('[E4] a client in mode %s calls an agent', async (mode) => {
+test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s calls an agent', async (mode) => {
   const mcp = await connect({ url, mode });
   const result = await mcp.callTool({ name: 'assistant', arguments: { message: 'What is 6 * 7?' } });
   expect(textOf(result)).toContain('42');
@@ -61,26 +57,17 @@ test('[E4] a client that floods gets answers and errors, and the system goes on'
   expect((await fetch(`${system.url}/health`)).status).toBe(200);
 });
 
-test.each(['initialize', 'tools/list', 'tools/call'])(
-  '[E4] a page of another origin gets nothing: %s',
-  async (method) => {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        origin: 'https://evil.example.com',
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify({
-        jsonrpc: '2.0',
-        id: 1,
-        method,
-        params: { name: 'assistant', arguments: { message: 'hi' } },
-      }),
-    });
-    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null]);
-  },
-);
+test('[E4] a page of another origin gets nothing', async () => {
+  const headers = {
+    origin: 'https://evil.example.com',
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  };
+  const params = { name: 'assistant', arguments: { message: 'hi' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  const response = await fetch(url, { method: 'POST', headers, body });
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null]);
+});
 
 test('[E4] the CLI of the inspector lists and calls', async () => {
   const inspect = (...args: string[]): Promise<string> =>
@@ -94,16 +81,4 @@ test('[E4] the CLI of the inspector lists and calls', async () => {
   const called = await inspect('tools/call', '--tool-name', 'assistant', '--tool-arg', 'message=What is 6 * 7?');
   expect(JSON.parse(called)).toMatchObject({ structuredContent: { status: 'completed' } });
   expect(called).toContain('42');
-});
-
-test.each(Object.entries(NOT_APPLICABLE))('[E4] the referee finds nothing else in %s', async (revision, listed) => {
-  // What is listed must still exist and fail in the same number of checks; all else passes.
-  const expected = Object.fromEntries(Object.entries(listed).map(([name, [count]]) => [name, count]));
-  let verdict = await refereed(url, revision);
-  // The referee's checks have short time-outs of their own, which a busy machine can exceed.
-  for (let again = 0; again < 2 && !isDeepStrictEqual(verdict.failed, expected); again += 1) {
-    verdict = await refereed(url, revision);
-  }
-  expect(verdict.scenarios.length, verdict.output).toBeGreaterThan(30);
-  expect(verdict.failed).toEqual(expected);
 });

@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
-import { bundleForPage, noChromium, startChromium, startPageSite } from '../support/chromium.ts';
+import { bundleForPage, noChromium, openChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 
 const stateDir = mkdtempSync(join(tmpdir(), 'cortex-react-'));
@@ -28,7 +28,7 @@ describe.skipIf(noChromium !== null)(`[K3] useAgent${noChromium === null ? '' : 
         progress: () => undefined,
       }),
       bundleForPage('test/react/page.ts', 'page').then((script) => startPageSite(script, { port: pagePort })),
-      startChromium(),
+      openChromium(),
     ]);
   });
 

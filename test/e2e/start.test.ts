@@ -30,14 +30,30 @@ afterAll(cleanUp);
 const state = { CORTEX_STATE_DIR: stateFolder() };
 const executions: string[] = [];
 
-describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' | 'SIGTERM'; isHeard: boolean }>([
-  { sandbox: 'the best sandbox', env: { CORTEX_BUILT_WORKER: '' }, signal: 'SIGINT', isHeard: true },
-  { sandbox: 'wasm', env: { RUNNER_SANDBOX: 'wasm' }, signal: 'SIGTERM', isHeard: false },
-])('the system with $sandbox', ({ env, signal, isHeard }) => {
+async function expectExecutions(url: string): Promise<void> {
+  const text = '<response final="true">kept</response>';
+  const ran = await post<RunResult>(`${url}/execute/direct`, { stream: false, protocol_text: text });
+  executions.push(ran.run_id);
+  for (const id of executions) {
+    const found = (await (await fetch(`${url}/executions/${id}`)).json()) as RunResult;
+    expect(found).toMatchObject({ status: 'completed', response: 'kept' });
+  }
+}
+
+async function expectEnd(system: Started, signal: 'SIGINT' | 'SIGTERM'): Promise<void> {
+  const children = processesOf(system);
+  expect(children.length).toBeGreaterThan(1);
+  system.process.kill(signal);
+  expect(await exitOf(system)).toBe(0);
+  await expect.poll(() => children.filter(isAlive)).toEqual([]);
+  await expect(fetch(`${system.url}/health`)).rejects.toThrow();
+}
+
+describe('the system with the best sandbox', () => {
   let system: Started;
 
   beforeAll(async () => {
-    system = await start({ ...state, ...env });
+    system = await start({ ...state, CORTEX_BUILT_WORKER: '' });
     // The first Python of a sandbox is slow: on a busy machine slower than the timeout of an action.
     const text = '<action type="python" id="p" timeout="200">{"code": "print(1)"}</action>';
     await post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
@@ -133,17 +149,7 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     expect(all.at(-1)).toMatchObject({ type: 'agent_completed', data: { response: 'one\ntwo' } });
   });
 
-  test('[J1] executions of this start and of earlier ones are found', async () => {
-    const ran = await post<RunResult>(`${system.url}/execute/direct`, {
-      stream: false,
-      protocol_text: '<response final="true">kept</response>',
-    });
-    executions.push(ran.run_id);
-    for (const id of executions) {
-      const found = (await (await fetch(`${system.url}/executions/${id}`)).json()) as RunResult;
-      expect(found).toMatchObject({ status: 'completed', response: 'kept' });
-    }
-  });
+  test('[J1] an execution is found', async () => expectExecutions(system.url));
 
   test('a state folder in use is reported', async () => {
     const second = launch({ ...state, PORT: String(await freePort()), RUNNER_PORT: String(await freePort()) });
@@ -151,18 +157,19 @@ describe.each<{ sandbox: string; env: Record<string, string>; signal: 'SIGINT' |
     expect(second.output()).toContain(`${state.CORTEX_STATE_DIR} is in use by another npm start`);
   });
 
-  test(`${signal} ${isHeard ? '' : 'while its output is not read '}stops both services and leaves no process and no port behind`, async () => {
-    const children = processesOf(system);
-    expect(children.length).toBeGreaterThan(1);
-    if (!isHeard) {
-      system.process.stdout?.destroy();
-      system.process.stderr?.destroy();
-    }
-    system.process.kill(signal);
-    expect(await exitOf(system)).toBe(0);
-    await expect.poll(() => children.filter(isAlive)).toEqual([]);
-    await expect(fetch(`${system.url}/health`)).rejects.toThrow();
-  });
+  test('SIGINT stops both services and leaves no process and no port behind', async () => expectEnd(system, 'SIGINT'));
+});
+
+test('[J1] a second system over the same state folder, with wasm, finds earlier executions; SIGTERM ends it although its output is not read', async () => {
+  const system = await start({ ...state, RUNNER_SANDBOX: 'wasm' });
+  const text =
+    '<action type="python" id="p" timeout="200">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
+  const ran = await post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
+  expect(ran.response).toBe('42');
+  await expectExecutions(system.url);
+  system.process.stdout?.destroy();
+  system.process.stderr?.destroy();
+  await expectEnd(system, 'SIGTERM');
 });
 
 describe('with API keys and a configured model', () => {

@@ -1,39 +1,21 @@
 /** Files of a session in a browser, and requests that no HTTP library sends, with `npm start` (C7). */
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
-import { freePort } from '../../cli/system/services.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
-import { noChromium, startChromium } from '../support/chromium.ts';
+import { noChromium, openChromium } from '../support/chromium.ts';
+import { sharedPart } from '../support/shared.ts';
 
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-files-'));
-let system: System;
+let url: string;
 let files: string;
 
 async function newSession(): Promise<string> {
-  const response = await fetch(`${system.url}/agent/assistant/session`, { method: 'POST' });
+  const response = await fetch(`${url}/agent/assistant/session`, { method: 'POST' });
   return ((await response.json()) as { session_id: string }).session_id;
 }
 
 beforeAll(async () => {
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir,
-    vars: { LLM_PROVIDER: 'demo' },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+  url = await sharedPart('system');
   files = `/agent/session/${await newSession()}/files`;
-});
-
-afterAll(async () => {
-  await system?.stop();
-  rmSync(stateDir, { recursive: true, force: true });
 });
 
 /** Asks for `/ran`, which a test sees. */
@@ -66,7 +48,7 @@ const EMBED = `async (url) => {
 describe.skipIf(noChromium !== null)(`[C7] in Chromium${noChromium === null ? '' : ` (${noChromium})`}`, () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await startChromium();
+    browser = await openChromium();
   });
   afterAll(async () => {
     await browser?.close();
@@ -81,19 +63,19 @@ describe.skipIf(noChromium !== null)(`[C7] in Chromium${noChromium === null ? ''
       ran.push('dialog');
       void dialog.dismiss();
     });
-    await page.goto(`${system.url}/health`);
+    await page.goto(`${url}/health`);
     return { page, ran };
   }
 
   test('HTML, SVG, XML and scripts do not run: opened, in frames, as pictures, as scripts', async () => {
     for (const [name, content] of Object.entries(CONTENTS)) {
       const path = `${files}/${encodeURIComponent(name)}`;
-      const put = await fetch(`${system.url}${path}`, { method: 'PUT', body: content });
+      const put = await fetch(`${url}${path}`, { method: 'PUT', body: content });
       expect(put.status).toBe(201);
       const { page, ran } = await visit();
       await page.evaluate(`(${EMBED})(${JSON.stringify(path)})`);
       const download = page.waitForEvent('download');
-      await page.goto(`${system.url}${path}`).catch(() => null);
+      await page.goto(`${url}${path}`).catch(() => null);
       expect((await download).suggestedFilename()).toMatch(/\.\w+$/);
       expect([name, ran]).toEqual([name, []]);
       await page.context().close();
@@ -115,7 +97,7 @@ describe.skipIf(noChromium !== null)(`[C7] in Chromium${noChromium === null ? ''
         const type = headers.length > 1 ? { 'content-type': 'text/html' } : {};
         await route.fulfill({ response, headers: { ...Object.fromEntries(kept), ...type } });
       });
-      await page.goto(`${system.url}${files}/${name}`);
+      await page.goto(`${url}${files}/${name}`);
       if (headers.length === 1) expect(await page.locator('body').innerText()).toContain('<script>');
       // The last one shows that the test would see a script.
       if (headers.length === 1) expect(ran).toEqual([]);
@@ -127,7 +109,7 @@ describe.skipIf(noChromium !== null)(`[C7] in Chromium${noChromium === null ? ''
 
 /** Sends a request line as it is. @returns the status and the body of the answer */
 async function raw(line: string): Promise<[status: number, body: string]> {
-  const { hostname, port } = new URL(system.url);
+  const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   socket.write(`${line} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: close\r\n\r\n`);
   let text = '';
@@ -139,7 +121,7 @@ async function raw(line: string): Promise<[status: number, body: string]> {
 test('[C7] paths that no HTTP library sends lead to no file outside, and to no other route with the access of this one', async () => {
   const session = files.split('/')[3] ?? '';
   const body = JSON.stringify({ scopes: ['files'] });
-  const issued = await fetch(`${system.url}/agent/session/${session}/tokens`, { method: 'POST', body });
+  const issued = await fetch(`${url}/agent/session/${session}/tokens`, { method: 'POST', body });
   const { token } = (await issued.json()) as { token: string };
   for (const [path, status, code] of [
     ['/%2e%2e/transcript', 403, 'forbidden'],

@@ -9,6 +9,7 @@ import type { History } from './history.ts';
 import { violationsOf } from './invariants/all.ts';
 import type { Violation } from './invariants/invariant.ts';
 import type { Observation } from './observation.ts';
+import type { BrokenPorts } from './world/broken-ports.ts';
 import { runHistory } from './world/world.ts';
 
 export interface Checked {
@@ -16,9 +17,9 @@ export interface Checked {
   readonly violations: readonly Violation[];
 }
 
-export async function checkHistory(history: History): Promise<Checked> {
+export async function checkHistory(history: History, broken: BrokenPorts = {}): Promise<Checked> {
   try {
-    const seen = await runHistory(history);
+    const seen = await runHistory(history, broken);
     return { seen, violations: violationsOf(seen) };
   } catch (fault) {
     const what = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);

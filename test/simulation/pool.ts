@@ -38,13 +38,13 @@ export class Thread implements AsyncDisposable {
   }
 
   /** @param history a history, or the seed of one */
-  async run(history: number | History, { isDetailed = false } = {}): Promise<Answer> {
+  async run(history: number | History, task: Omit<Partial<Task>, 'history'> = {}): Promise<Answer> {
     const mostMs = this.#silenceMs + (this.#worker === null ? MOST_START_MS : 0);
     this.#worker ??= this.#start();
     const { promise, resolve } = Promise.withResolvers<Answer>();
     this.#answer = resolve;
     const timer = setTimeout(() => this.#fail(NEVER_BLOCKS, `no end after ${mostMs} ms`), mostMs);
-    this.#worker.postMessage({ history, isDetailed } satisfies Task, []);
+    this.#worker.postMessage({ isDetailed: false, brokenBy: null, ...task, history } satisfies Task, []);
     const answer = await promise;
     clearTimeout(timer);
     if (answer.digest === null) await this[Symbol.asyncDispose]();

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { parentPort } from 'node:worker_threads';
 import { checkHistory } from './check.ts';
 import { historyOf } from './arbitrary.ts';
+import { SWITCHES } from './broken/switches.ts';
 import type { History } from './history.ts';
 import type { Violation } from './invariants/invariant.ts';
 import type { Observation } from './observation.ts';
@@ -14,6 +15,8 @@ export interface Task {
   readonly history: number | History;
   /** The answer contains the observation. */
   readonly isDetailed: boolean;
+  /** The name of a switch (broken/switches.ts); null: all ports keep their promises. */
+  readonly brokenBy: string | null;
 }
 
 export interface Answer {
@@ -35,8 +38,12 @@ function note(invariant: string, fault: unknown): void {
 process.on('unhandledRejection', (fault) => note('unhandled rejection', fault));
 process.on('uncaughtException', (fault) => note('uncaught exception', fault));
 
-async function answer({ history, isDetailed }: Task): Promise<Answer> {
-  const { seen, violations } = await checkHistory(typeof history === 'number' ? historyOf(history) : history);
+async function answer({ history, isDetailed, brokenBy }: Task): Promise<Answer> {
+  const broken = SWITCHES.find(({ name }) => name === brokenBy);
+  const { seen, violations } = await checkHistory(
+    typeof history === 'number' ? (broken?.historyOf ?? historyOf)(history) : history,
+    broken?.ports(),
+  );
   // Node reports a rejection after the microtasks.
   await turn();
   const digest = createHash('sha256')

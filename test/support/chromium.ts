@@ -10,7 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, BrowserServer, LaunchOptions, Page } from 'playwright-core';
+import { sharedPart } from './shared.ts';
 
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 const folders = (process.env['PATH'] ?? '').split(delimiter);
@@ -29,12 +30,26 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Starts a browser; end it with `close()`. */
-export async function startChromium(): Promise<Browser> {
+function launchOptions(): LaunchOptions {
   if (path === undefined)
     throw new Error(`None of ${NAMES.join(', ')} is installed: apt-get install chromium-headless-shell`);
   // Tests may run as root, and in containers with little shared memory.
-  return await chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  return { executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] };
+}
+
+/** Starts a browser of its own; end it with `close()`. */
+export async function startChromium(): Promise<Browser> {
+  return await chromium.launch(launchOptions());
+}
+
+/** Connects to the browser that all files share; `close()` ends the connection, with its pages. */
+export async function openChromium(): Promise<Browser> {
+  return await chromium.connect(await sharedPart('chromium'));
+}
+
+/** The browser that all files share. */
+export async function launchServer(): Promise<BrowserServer> {
+  return await chromium.launchServer(launchOptions());
 }
 
 /** The modules that a file imports and itself as one script for a page; its exports are members of `globalThis[name]`. */

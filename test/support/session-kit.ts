@@ -22,21 +22,19 @@ import type { ShapeStore, SharedFeeds } from '../../src/domain/ports/shared-valu
 import type { UserFacts } from '../../src/domain/ports/user-facts.ts';
 import { bundled } from './bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
-import { Session } from '../../src/engine/session/session.ts';
-import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import { RecoveryQueue } from '../../src/engine/replay/recovery-queue.ts';
+import type { Session } from '../../src/engine/session/session.ts';
+import type { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';
 import { createExecutors } from '../../src/executors/registry.ts';
-import { ThreadShare, FairQueue } from '../../src/domain/fair-queue.ts';
-import { Journal } from '../../src/journal/journal.ts';
+import type { ThreadShare } from '../../src/domain/fair-queue.ts';
 import type { Sampling } from '../../src/telemetry/run-trace.ts';
 import { checkEvent } from './event-check.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { instantClock } from '../../testing/instant-clock.ts';
+import { localSession } from '../../testing/local-session.ts';
 import { openNodeSql } from './node-sql.ts';
 import type { NodeSql } from './node-sql.ts';
 import { SESSION_RECORD } from '../journal/journal-kit.ts';
@@ -157,24 +155,18 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
   const logged: SessionKit['logged'][number][] = [];
   const held: Promise<unknown>[] = [];
   const resolved = resolvedAgent(options);
-  const session = new Session({
-    journal: new Journal(sql),
-    recoveryQueue: new RecoveryQueue(
-      sql,
-      options.host ?? { life: 1, frozen: [] },
-      clock,
-      options.slots ?? new QuarantineSlots(),
-    ),
+  const session = localSession(sql, {
+    ...(options.host === undefined ? {} : { host: options.host }),
+    ...(options.slots === undefined ? {} : { slots: options.slots }),
     clock,
-    share: options.share ?? new ThreadShare(new FairQueue(instantClock()), () => null),
-    random: () => 0.5,
+    ...(options.share === undefined ? {} : { share: options.share }),
     newApprovalId: options.approvalIds ?? (() => `apr_${'1'.repeat(32)}`),
     executors: executors(options),
     fetch: options.fetch ?? (async () => new Response('ok')),
     readHtml: async () => ({ title: null, text: '', matches: {}, links: [], truncated: false }),
-    runner: options.runner ?? null,
+    ...(options.runner === undefined ? {} : { runner: options.runner }),
     codeTools: options.codeTools ?? null,
-    children: options.children ?? { run: () => Promise.reject(new Error('this kit starts no children')) },
+    ...(options.children === undefined ? {} : { children: options.children }),
     sharedFeeds: options.sharedFeeds ?? null,
     userFacts: options.userFacts ?? null,
     pin: async () => {

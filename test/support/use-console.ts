@@ -1,9 +1,10 @@
-/** A system with the console, and a browser, for all tests of a file. */
+/** A system with the console, and a browser, for the tests of a file. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { noChromium, startChromium } from './chromium.ts';
+import { noChromium, openChromium } from './chromium.ts';
 import { startConsoleSystem } from './console.ts';
 import type { ConsoleSystem } from './console.ts';
+import { sharedPart } from './shared.ts';
 
 export interface ConsoleOfFile {
   readonly url: string;
@@ -21,22 +22,23 @@ export interface ConsoleOfFile {
 /**
  * Call it at the top of the file, and read the members within tests.
  *
- * @param vars of the system, or what gets them before the first test
- * @param options.hasRunner whether python and shell actions are needed
+ * @param vars of a system without a runner that this file has for itself, or what gets them before the first test. Default:
+ *   the system that the files share, with the demo model and a runner
  */
 export function useConsole(
-  vars: Readonly<Record<string, string>> | (() => Promise<Readonly<Record<string, string>>>),
-  options: { readonly hasRunner: boolean },
+  vars?: Readonly<Record<string, string>> | (() => Promise<Readonly<Record<string, string>>>),
 ): ConsoleOfFile {
-  let system: ConsoleSystem | null = null;
+  let system: { readonly url: string } | null = null;
+  let own: ConsoleSystem | null = null;
   let browser: Browser | null = null;
   beforeAll(async () => {
-    system = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars, options);
-    if (noChromium === null) browser = await startChromium();
+    if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars);
+    system = own ?? { url: await sharedPart('system') };
+    if (noChromium === null) browser = await openChromium();
   });
   afterAll(async () => {
     await browser?.close();
-    await system?.[Symbol.asyncDispose]();
+    await own?.[Symbol.asyncDispose]();
   });
   const only = <T>(value: T | null): T => {
     if (value === null) throw new Error('it has not been started');

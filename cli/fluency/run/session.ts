@@ -4,19 +4,13 @@
  */
 import type { ActionType } from '../../../src/domain/action-types.ts';
 import type { SessionEvent } from '../../../src/domain/event.ts';
-import { FairQueue, ThreadShare } from '../../../src/domain/fair-queue.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { Clock, Random } from '../../../src/domain/ports/clock.ts';
 import type { ModelProvider } from '../../../src/domain/ports/model.ts';
-import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
-import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import type { RunResult } from '../../../src/engine/run/run-result.ts';
-import { redactor } from '../../../src/engine/session/redact.ts';
-import { Session } from '../../../src/engine/session/session.ts';
 import type { Executor } from '../../../src/executors/executor.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
-import { Journal } from '../../../src/journal/journal.ts';
-import { instantClock } from '../../../testing/instant-clock.ts';
+import { localSession } from '../../../testing/local-session.ts';
 import { openNodeSql } from '../../../testing/node-sql.ts';
 import { documentOf } from '../../../testing/test-run.ts';
 import type { Task, ToolSpec } from '../tasks/dataset.ts';
@@ -50,29 +44,14 @@ export async function runTask(
   tools: ReadonlyMap<string, ToolSpec>,
   { clock, random, model }: RunPorts,
 ): Promise<TaskRun> {
-  const sql = openNodeSql();
   const recorder = new GenerationRecorder(model(resolved));
   const faults: unknown[] = [];
-  const session = new Session({
-    journal: new Journal(sql),
-    recoveryQueue: new RecoveryQueue(sql, { life: 1, frozen: [] }, clock, new QuarantineSlots()),
+  const session = localSession(openNodeSql(), {
     clock,
-    share: new ThreadShare(new FairQueue(instantClock()), () => null),
     random,
-    newApprovalId: () => `apr_${'0'.repeat(31)}1`,
     executors: executorsWith(new TaskTools(tools)),
-    fetch: () => Promise.reject(new Error('tasks have no network')),
-    readHtml: () => Promise.reject(new Error('tasks have no network')),
-    runner: null,
-    children: { run: () => Promise.reject(new Error('tasks have no agents')) },
-    sharedFeeds: null,
-    userFacts: null,
-    pin: async () => null,
     resolve: () => resolved,
-    workflow: () => null,
     modelFor: () => recorder,
-    hold: () => undefined,
-    redact: redactor([]),
     log: (event, fields) => {
       if (event === 'internal_error') faults.push(fields.fault);
     },

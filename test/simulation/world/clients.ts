@@ -273,7 +273,8 @@ export class Clients {
         for await (const page of readBy(host, session.forkPages(run))) {
           // The next page is another request to the host.
           await host.life.wait(FORK_PAGE_MS);
-          await target.take(structuredClone(page));
+          const arrived = this.#stage.broken.page?.(page) ?? page;
+          await target.take(structuredClone(arrived));
         }
         await target.finish();
       } catch (fault) {
@@ -404,8 +405,9 @@ export class Clients {
 
   /** @param incarnation the session of the call */
   async #settle(call: string, result: CallResult, incarnation: number): Promise<void> {
+    const arrived = this.#stage.broken.result?.(result) ?? result;
     const { answer, incarnation: answering } = await this.#request(
-      async ({ session }) => await session.settleCall(call, result),
+      async ({ session }) => await session.settleCall(call, arrived),
       true,
     );
     if (answer === LOST) return;
@@ -422,7 +424,8 @@ export class Clients {
       await session.recover();
       const { schema } = session.approval(approval).question ?? {};
       const content = approved && schema !== undefined ? { word: `the answer to ${approval}` } : null;
-      await session.resolveApproval(approval, approved, null, content);
+      const arrived = this.#stage.broken.decision?.(approved) ?? approved;
+      await session.resolveApproval(approval, arrived, null, arrived ? content : null);
     }, true);
     if (answer === LOST) return;
     const code = codeOf(answer);

@@ -50,7 +50,8 @@ export class WorldCollector {
     const { time } = this.#stage;
     time.after(ONE_WAY_MS, () => {
       const fault = this.#fault();
-      const isKept = signal === 'traces' && (fault === null || fault.works) && fault?.loses !== true;
+      const isLost = this.#stage.broken.losesSpans === true || fault?.loses === true;
+      const isKept = signal === 'traces' && (fault === null || fault.works) && !isLost;
       if (isKept) this.received.push(...spanTexts([body]));
       const isAnswered = fault === null || fault.loses === true;
       time.after(ONE_WAY_MS, () =>

@@ -48,7 +48,10 @@ export class WorldDirectory {
   /** As a host sees it. */
   of(life: Life): DirectoryIndex {
     return {
-      write: (record) => this.#call(life, () => this.#shard.write(record)),
+      write: (record) =>
+        this.#call(life, () => {
+          if (this.#stage.broken.losesEntries !== true) this.#shard.write(record);
+        }),
       forget: (id, incarnation) => this.#call(life, () => this.#shard.forget(id, incarnation)),
     };
   }

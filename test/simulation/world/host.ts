@@ -10,24 +10,21 @@ import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { incarnationIn } from '../../../src/domain/session.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
-import { QuarantineSlots } from '../../../src/engine/replay/quarantine-slots.ts';
-import { RecoveryQueue } from '../../../src/engine/replay/recovery-queue.ts';
 import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { notesOf } from '../../../src/engine/session/notes-of.ts';
-import { redactor } from '../../../src/engine/session/redact.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { listedSession } from '../../../src/engine/session/run-listing.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
-import { Session } from '../../../src/engine/session/session.ts';
+import type { Session } from '../../../src/engine/session/session.ts';
 import type { ActionCall, Executor } from '../../../src/executors/executor.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
 import { createSessionApp, eventSource } from '../../../src/http/session-app.ts';
 import type { EventSource } from '../../../src/http/sse.ts';
 import { filesOfOutput } from '../../../src/journal/artifacts.ts';
-import { Journal } from '../../../src/journal/journal.ts';
 import { artifactIdOf, runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import type { TelemetryOutbox } from '../../../src/telemetry/outbox.ts';
+import { localSession } from '../../../testing/local-session.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';
 import { EVERYTHING } from '../../support/otlp.ts';
 import { IDEMPOTENT_CONCURRENCY } from '../history.ts';
@@ -60,8 +57,6 @@ const NO_LIST = { isBehind: false, sync: (): Promise<void> => Promise.resolve() 
 
 /** A session has nothing elsewhere here, but other objects would be asked. */
 const FORGET_MS = 3;
-
-const noRedaction = redactor([]);
 
 /** A session in the memory of its host. */
 interface Opened {
@@ -161,10 +156,11 @@ export class Host {
 
   /** The routes of the session. */
   get app(): ReturnType<typeof createSessionApp> {
-    const { session, incarnation } = this.#opened;
+    const { session, incarnation, events } = this.#opened;
     const log = this.#logOf(incarnation);
     return (this.#opened.app ??= createSessionApp({
       session,
+      events,
       clock: this.life.clock,
       destroy: () => this.delete(session),
       // Refusals, such as that of a full session, are expected.
@@ -216,28 +212,21 @@ export class Host {
     const stage = this.#stage;
     const { incarnation } = stage;
     const resolved = agentOf(stage.history.agent);
+    const agent = stage.broken.agent?.(resolved) ?? resolved;
     const { clock, sql } = life;
     const { expiryMs } = stage.history.agent;
-    const session = new Session({
-      journal: new Journal(sql),
-      recoveryQueue: new RecoveryQueue(sql, { life: life.number, frozen: [] }, clock, new QuarantineSlots()),
+    const session = localSession(sql, {
+      host: { life: life.number, frozen: [] },
       clock,
       share: new ThreadShare(new FairQueue(clock), () => null),
-      random: () => 0.5,
       newApprovalId: () => `apr_${String(stage.nextApproval++).padStart(32, '0')}`,
       executors: withTargets(targets.execute(life, incarnation)),
-      fetch: () => Promise.reject(new Error('this world has no network')),
-      readHtml: () => Promise.reject(new Error('this world has no pages')),
       runner: targets.runner(life, incarnation),
       codeTools: targets.codeTools(life, incarnation),
       children: targets.children(life, incarnation),
-      sharedFeeds: null,
-      pin: () => Promise.resolve(null),
-      resolve: () => resolved,
-      workflow: () => null,
+      resolve: () => agent,
       modelFor: () => model.provider(life, incarnation),
       hold: (work) => this.#alarm.hold(work),
-      redact: noRedaction,
       sampling: this.#around.collector === null ? null : EVERYTHING,
       ...(expiryMs === null ? {} : { expiryMs }),
       log: this.#logOf(incarnation),
@@ -248,7 +237,22 @@ export class Host {
       for (const event of batch ?? []) if (event.seq !== null) this.#seen(event, incarnation);
       if (this.#around.directory !== null || this.#around.collector !== null) this.#alarm.published(batch);
     });
-    return { incarnation, session, events: eventSource(session, clock), app: null };
+    return { incarnation, session, events: this.#eventsOf(session), app: null };
+  }
+
+  /** What its readers and the clients of other protocols get. */
+  #eventsOf(session: Session): EventSource {
+    const { batch: passed, event: read = (event: SessionEvent): SessionEvent => event } = this.#stage.broken;
+    const source = eventSource(session, this.life.clock);
+    return {
+      ...source,
+      events: (after) => source.events(after).map(read),
+      listen: (listener) =>
+        source.listen((batch) => {
+          const arrived = batch === null || passed === undefined ? batch : passed(batch);
+          if (batch === null || arrived !== null) listener(arrived?.map(read) ?? null);
+        }),
+    };
   }
 
   #seen(event: SessionEvent, incarnation: number): void {

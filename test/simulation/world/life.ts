@@ -69,7 +69,7 @@ export class Life {
   }
 
   readonly clock: Clock = {
-    now: () => this.#stage.hostNow,
+    now: () => this.#stage.broken.now?.(this.#stage.hostNow) ?? this.#stage.hostNow,
     schedule: (delayMs, callback) => {
       this.enter();
       const cancel = this.#stage.time.after(delayMs, () => {
@@ -83,6 +83,7 @@ export class Life {
       this.#timers.add(cancel);
       this.mostTimers = Math.max(this.mostTimers, this.#timers.size);
       return () => {
+        if (this.#stage.broken.keepsTimers === true) return;
         this.#timers.delete(cancel);
         cancel();
       };
@@ -95,6 +96,7 @@ export class Life {
       const writes = !READS.test(text);
       if (writes) this.#failWrite();
       this.meet(writes ? 'write' : 'read', text);
+      if (writes && this.#stage.broken.writes?.(text, parameters) === false) return [];
       return this.#stage.disk.exec(text, parameters, writes);
     },
     script: (text) => {
@@ -116,7 +118,11 @@ export class Life {
       this.#syncs += 1;
       const failing = this.#faults.find((fault) => fault.type === 'sync' && fault.sync === this.#syncs);
       if (failing?.type === 'sync') return await this.#failSync(failing.keeps);
-      const { syncMs } = this.#stage;
+      const { syncMs, broken } = this.#stage;
+      if (broken.sync !== undefined) {
+        if (broken.sync === 'early') void this.wait(1).then(() => this.#commit());
+        return;
+      }
       // The turn ends first: what it writes is durable together. Then durable before the host knows it, or only then.
       await this.wait(0);
       const isEarly = this.#syncs % 2 === 0;

@@ -65,7 +65,9 @@ export class ScriptedModel {
     return { name: 'scripted', stream: (request) => this.#stream(life, incarnation, request) };
   }
 
-  async *#stream(life: Life, incarnation: number, request: ModelRequest): AsyncGenerator<ModelDelta> {
+  async *#stream(life: Life, incarnation: number, sent: ModelRequest): AsyncGenerator<ModelDelta> {
+    const { broken } = this.#stage;
+    const request = broken.request?.(sent) ?? sent;
     const { agent, messages, signal } = request;
     life.enter();
     // As fetch does: a call that was aborted before it began reaches no provider.
@@ -93,7 +95,8 @@ export class ScriptedModel {
     if (isOfEndpoint(script)) {
       return yield* this.#endpoint(life, script, chunksOf(message, call, script), delivered).stream(request);
     }
-    const text = writtenOf(textOf(message, call, script), cut);
+    const written = writtenOf(textOf(message, call, script), cut);
+    const text = broken.text?.(written) ?? written;
     for (let at = 0; at < text.length; at += pieceChars) {
       await this.#pause(life, gapMs, signal);
       yield { type: 'text', text: text.slice(at, at + pieceChars) };
@@ -101,12 +104,13 @@ export class ScriptedModel {
     const finish = cut === null ? script.finish : await this.#cutOff(life, cut, signal);
     await this.#pause(life, finish === 'silent' ? limits.betweenTokensMs : gapMs, signal);
     delivered(finish);
-    if (finish === 'throws' || finish === 'silent') throw new EngineError('model_unavailable', 'the model gives up');
+    const arrived = broken.finish?.(finish) ?? finish;
+    if (arrived === 'throws' || arrived === 'silent') throw new EngineError('model_unavailable', 'the model gives up');
     if (script.reportsUsage) {
       const usage = { promptTokens: 100, completionTokens: text.length, cachedTokens: 0, estimated: false };
       yield { type: 'usage', usage };
     }
-    yield { type: 'finish', reason: finish };
+    yield { type: 'finish', reason: arrived };
   }
 
   /** @returns how the generation finishes, if its host lives */

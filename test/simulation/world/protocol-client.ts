@@ -177,7 +177,8 @@ export class ProtocolClient implements ClientLog {
         const result = await Promise.race([read, host.life.gone.promise.then(() => null)]);
         if (result === null || host.life.isOver) return { text, end: 'lost' };
         if (result.done) break;
-        text += decoder.decode(result.value, { stream: true });
+        const piece = decoder.decode(result.value, { stream: true });
+        text += piece.repeat(this.#options.stage.broken.pieces?.(count) ?? 1);
         if (pauseMs > 0) await this.#pause(pauseMs);
       }
       return { text, end: 'ended' };

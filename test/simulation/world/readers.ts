@@ -74,7 +74,8 @@ export class Reader implements ReaderLog {
       if (life.isOver) return;
       // The session was deleted, or its disk has failed: the next connection will tell.
       if (done) return;
-      const frames = sseReader()(utf8.decode(encoder.encode(value)));
+      const sent = sseReader()(utf8.decode(encoder.encode(value)));
+      const frames = this.#stage.broken.compact?.(sent) ?? sent;
       for (const [at, event] of value.entries()) {
         const compact = textOf(decoder(frames[at] ?? 'null'));
         this.frames.push({ event, text: encodeEvent(event), compact, connection: this.#connection });

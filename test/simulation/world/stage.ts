@@ -4,6 +4,7 @@ import { sessionKey } from '../../../src/domain/session.ts';
 import type { SessionIdentity } from '../../../src/domain/session.ts';
 import type { History } from '../history.ts';
 import { actionsOf } from '../script.ts';
+import type { BrokenPorts } from './broken-ports.ts';
 import { CREATE_NOTES, Disk } from './disk.ts';
 import { storedFiles } from './files.ts';
 import { TimeQueue } from './queue.ts';
@@ -67,9 +68,12 @@ export class Stage {
   readonly hasClientCalls: boolean;
 
   readonly statements: FailingStatements;
+  /** Ports that do not keep their promises. */
+  readonly broken: BrokenPorts;
 
-  constructor(history: History) {
+  constructor(history: History, broken: BrokenPorts) {
     this.history = history;
+    this.broken = broken;
     this.statements = new FailingStatements(history.faults, () => this.isCalm);
     this.hasIndex = history.faults.some(({ type }) => type === 'index');
     this.hasCollector = history.faults.some(({ type }) => type === 'collector');
@@ -84,7 +88,8 @@ export class Stage {
   /** A session is made: its incarnation. Ids of calls contain the beginning only. */
   nextIncarnation(): string {
     this.#created += 1;
-    const random = this.#created.toString(16).padStart(6, '0').repeat(2);
+    const created = this.broken.incarnation?.(this.#created) ?? this.#created;
+    const random = created.toString(16).padStart(6, '0').repeat(2);
     this.#incarnations[this.incarnation] = random;
     return random;
   }
@@ -173,7 +178,7 @@ export class Stage {
 
   /** @param at epoch milliseconds on the hosts' clock */
   setAlarm(at: number | null): void {
-    this.disk.alarm = at;
+    this.disk.alarm = this.broken.losesAlarm === true ? null : at;
     this.alarmChanged();
   }
 }

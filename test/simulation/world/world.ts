@@ -9,6 +9,7 @@
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { History, Request } from '../history.ts';
 import type { Listed, ListedRun, Listing, Observation, SeenPlace, Sizes, Exported } from '../observation.ts';
+import type { BrokenPorts } from './broken-ports.ts';
 import { Clients } from './clients.ts';
 import { exported } from '../../support/otlp.ts';
 import { spanTexts, WorldCollector } from './collector.ts';
@@ -37,8 +38,8 @@ const EXPORTED_WITHIN_MS = 3_600_000;
 /** After everything else, and after the faults of the index. */
 const LISTED_WITHIN_MS = 2 * 3_600_000;
 
-export async function runHistory(history: History): Promise<Observation> {
-  const world = new World(history);
+export async function runHistory(history: History, broken: BrokenPorts = {}): Promise<Observation> {
+  const world = new World(history, broken);
   try {
     return await world.run();
   } finally {
@@ -75,8 +76,8 @@ class World {
   #overAt: number | null = null;
   #cancelAlarm = (): void => undefined;
 
-  constructor(history: History) {
-    this.#stage = new Stage(history);
+  constructor(history: History, broken: BrokenPorts) {
+    this.#stage = new Stage(history, broken);
     this.#rows = new Rows(this.#stage.disk);
     this.#model = new ScriptedModel(this.#stage);
     this.#targets = new Targets(this.#stage);

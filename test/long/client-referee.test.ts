@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 
 const REVISIONS = ['2026-07-28', '2025-11-25'] as const;
 const REFEREE = join(PACKAGE_ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');

@@ -3,11 +3,11 @@
  * small histories, each statement that writes fails once, alone and together with the next one, and all invariants hold.
  */
 import { describe, expect, test } from 'vitest';
-import type { ActionScript, GenerationScript, History, Item, MessageScript } from './history.ts';
-import type { Violation } from './invariants/invariant.ts';
-import { Thread } from './pool.ts';
-import { historyText, violationsText } from './print/print.ts';
-import { USUAL_ACTION, USUAL_AGENT, USUAL_GENERATION } from './usual.ts';
+import type { ActionScript, GenerationScript, History, Item, MessageScript } from '../simulation/history.ts';
+import type { Violation } from '../simulation/invariants/invariant.ts';
+import { Thread } from '../simulation/pool.ts';
+import { historyText, violationsText } from '../simulation/print/print.ts';
+import { USUAL_ACTION, USUAL_AGENT, USUAL_GENERATION } from '../simulation/usual.ts';
 
 /** No history writes more often before its host has nothing to do. */
 const MOST_STATEMENTS = 300;

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import { traced } from '../support/browser-trace.ts';
-import { noChromium } from '../support/chromium.ts';
+import { noChromium, startChromium } from '../support/chromium.ts';
 import { conversationOf, graphOf, openConsole, say } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 import { LARGE_RUN, largeRunModel } from '../support/large-run.ts';
@@ -15,13 +15,10 @@ const LONGEST_TASK_MS = 100;
 const MOST_ELEMENTS = 3_000;
 
 let llm: ScriptedLlm;
-const system = useConsole(
-  async () => {
-    llm = await startScriptedLlm(largeRunModel());
-    return { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' };
-  },
-  { hasRunner: false },
-);
+const system = useConsole(async () => {
+  llm = await startScriptedLlm(largeRunModel());
+  return { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted' };
+});
 
 afterAll(async () => await llm?.[Symbol.asyncDispose]());
 
@@ -33,9 +30,11 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
   test('[U3] a run of 2,000 actions: no long task, live and after a reload, in the graph and the timeline', async () => {
     const response = await fetch(`${system.url}/agent/assistant/session`, { method: 'POST', body: '{}' });
     const { session_id: id } = (await response.json()) as { session_id: string };
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    // The trace is of the whole browser.
+    await using browser = await startChromium();
+    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
     await page.getByRole('textbox', { name: 'Message' }).waitFor();
-    const live = await traced(system.browser, page, async () => {
+    const live = await traced(browser, page, async () => {
       await say(page, 'do all of it');
       await conversationOf(page).getByText('All actions are done.').first().waitFor();
     });
@@ -50,7 +49,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       .or(graph.getByRole('button', { name: /g1a/ }))
       .first()
       .waitFor();
-    const used = await traced(system.browser, page, async () => {
+    const used = await traced(browser, page, async () => {
       await graph.getByRole('button', { name: /fit/i }).click();
       await page.mouse.move(900, 300);
       for (let turns = 0; turns < 20; turns += 1) await page.mouse.wheel(0, 400);

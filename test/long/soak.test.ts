@@ -1,10 +1,10 @@
 /** Long use in simulated time: what a session and a process need does not grow with the time. */
 import { queryObjects } from 'node:v8';
 import { expect, test } from 'vitest';
-import { checkHistory } from './check.ts';
-import { historyOf } from './arbitrary.ts';
-import { EIGHT_HOURS_MS, eightHours } from './eight-hours.ts';
-import { factsOf } from './invariants/invariant.ts';
+import { checkHistory } from '../simulation/check.ts';
+import { historyOf } from '../simulation/arbitrary.ts';
+import { EIGHT_HOURS_MS, eightHours } from '../simulation/eight-hours.ts';
+import { factsOf } from '../simulation/invariants/invariant.ts';
 import { ActionRunner } from '../../src/engine/actions/action-runner.ts';
 import { Feeds } from '../../src/engine/feeds/feeds.ts';
 import { RunLog } from '../../src/engine/run/run-log.ts';
