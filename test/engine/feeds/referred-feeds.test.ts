@@ -225,12 +225,6 @@ describe('[I] a feed that the text adds', () => {
     expect(given.called.filter(isFeed)).toHaveLength(1);
   });
 
-  test('with async mode, too: what refers to it waits for it', async () => {
-    const kit = await sessionKit({ ...tools(), agent: having() });
-    const text = `${ADD('mine').replace('id=', 'mode="async" id=')}${ECHO('a', '$mine', {})}${answer('$mine and $a')}`;
-    expect(await post(kit, text)).toMatchObject({ response: 'added and added' });
-  });
-
   test('that cannot be read: the action says why', async () => {
     const kit = await sessionKit({ ...tools(), agent: having() });
     const source = { type: 'tool', name: 'echo', params: { fail: true } };

@@ -11,6 +11,7 @@ import type { ChatTurn } from '../../../src/protocol/prompt/chat-turn.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 
 const answer = '<response final="true">ok</response>';
 
@@ -21,15 +22,6 @@ function prompt(kit: Awaited<ReturnType<typeof sessionKit>>): string {
     .join('\n');
 }
 
-test('[L5] the latest turns within the limit are in the prompt; older ones are omitted', async () => {
-  const kit = await sessionKit({ script: Array.from({ length: 6 }, () => answer) });
-  for (let turn = 0; turn < 5; turn += 1) await say(kit, `turn ${turn} ${'x'.repeat(600_000)}`);
-  await say(kit, 'now');
-  const shown = prompt(kit);
-  expect(shown.length).toBeLessThan(limits.historyBytes + 100_000);
-  expect([0, 1, 2, 3, 4].filter((turn) => shown.includes(`turn ${turn} `))).toEqual([2, 3, 4]);
-});
-
 test('[L5] a turn that does not fit is omitted together with all earlier ones', async () => {
   const kit = await sessionKit({ script: Array.from({ length: 5 }, () => answer) });
   await say(kit, 'first');
@@ -38,10 +30,8 @@ test('[L5] a turn that does not fit is omitted together with all earlier ones', 
   expect(prompt(kit)).not.toContain('first');
 });
 
-test.each([
-  ['text', { text: `${'a"\\\n'.repeat(60_000)}` }, '$a.text'],
-  ['an object', { list: Array.from({ length: 20_000 }, (_, at) => ({ at })) }, '$a'],
-])('[L5] the model sees the beginning of a large result of an earlier turn, %s', async (_kind, value, reference) => {
+test('[L5] the model sees the beginning of a large result of an earlier turn', async () => {
+  const value = { list: Array.from({ length: 20_000 }, (_, at) => ({ at })) };
   const declared = JSON.stringify({ name: 'echo', parameters: value, output_key: 'a' });
   const kit = await sessionKit({
     script: [`<action type="tool" id="a">${declared}</action>${answer}`, answer, answer],
@@ -50,7 +40,7 @@ test.each([
   await say(kit, 'two');
   const shown = prompt(kit);
   expect(shown).toContain('<action_result id="a" name="echo" status="completed" ms=');
-  expect(shown).toMatch(new RegExp(`characters; the whole value is in \\${reference.split('.')[0] ?? ''}`));
+  expect(shown).toContain('characters; the whole value is in $a');
   expect(shown.length).toBeLessThan(JSON.stringify(value).length * 3);
 });
 
@@ -305,7 +295,7 @@ describe('[L5] the generation that the end of a run interrupts', () => {
       },
       tools: isWriting ? [] : [slowTool()],
     });
-    const run = await kit.session.message({ content: 'one', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    const run = await send(kit, 'one');
     await settle();
     await kit.session.cancel('enough');
     await kit.session.ended(run.run);

@@ -12,6 +12,7 @@ import { bundled } from '../../support/bundled.ts';
 import { HostScene } from '../../support/host-scene.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 import { call, finish, text } from './deltas.ts';
 
 const echo = bundled.tool('echo');
@@ -90,9 +91,6 @@ const WIPED = '<action name="wipe" id="w">{"to":"A"}</action>';
 
 describe('[N4] an unsafe tool takes effect once', () => {
   test.each<[form: string, last: object]>([
-    ['other white space', calls('{"to":"A"}', 'tool_calls')],
-    ['encoded twice', calls(JSON.stringify(A), 'tool_calls')],
-    ['another index', calls(A, 'tool_calls', { index: 1 })],
     ['a new id', calls(A, 'tool_calls', { id: 'call_2' })],
     [
       'a message',
@@ -112,21 +110,6 @@ describe('[N4] an unsafe tool takes effect once', () => {
     expect(result).toMatchObject({ status: 'completed', response: 'done', warnings: [{ code: 'duplicate_action' }] });
     // The conversation has one call, with one result.
     expect(kit.requests[1]?.messages.at(-2)?.toolCalls).toMatchObject([{ id: 'call_1', name: 'pay' }]);
-  });
-
-  test('with the arguments that follow {}', async () => {
-    const { ran } = await runOf([calls('{}'), calls('{"to":"A"}'), chunk({}, 'tool_calls'), 'DONE']);
-    expect(ran).toEqual(['pay {"to":"A"}']);
-  });
-
-  test('[S7] and twice, if the model calls it twice', async () => {
-    const { ran } = await runOf([
-      calls(A),
-      calls(A, null, { index: 1, id: 'call_2' }),
-      chunk({}, 'tool_calls'),
-      'DONE',
-    ]);
-    expect(ran).toEqual(['pay {"to":"A"}', 'pay {"to":"A"}']);
   });
 
   test('it starts with the next call, a block of text, or the end; a safe one starts at once, whatever dispatch says', async () => {
@@ -170,31 +153,6 @@ describe('[N4] an unsafe tool takes effect once', () => {
       await kit.session.cancel('enough');
     }
   });
-
-  test('an action in text starts at its closing tag', async () => {
-    const ran: string[] = [];
-    const gate = Promise.withResolvers<void>();
-    const kit = await sessionKit({
-      agent: anywhere,
-      tools: [PAY],
-      executors: {
-        tool: async ({ action }): Promise<ActionOutcome> => {
-          ran.push(action.id);
-          return { ok: true, output: null };
-        },
-      },
-      stream: async function* () {
-        yield text('<action name="pay" id="p">{"to":"A"}</action>');
-        await gate.promise;
-        yield finish('stop');
-      },
-    });
-    void say(kit, 'go');
-    await settle();
-    expect(ran).toEqual(['p']);
-    gate.resolve();
-    await kit.session.cancel('enough');
-  });
 });
 
 describe('[N1] nothing that waits for the end of the generation starts', () => {
@@ -202,16 +160,9 @@ describe('[N1] nothing that waits for the end of the generation starts', () => {
 
   test.each<[end: string, events: readonly Event[], warning: string | null]>([
     ['an unknown reason', [chunk({}, 'abort'), 'DONE'], 'unknown_finish_reason'],
-    [
-      'an unknown reason, then stop',
-      [chunk({}, 'malformed_function_call'), chunk({}, 'stop'), 'DONE'],
-      'unknown_finish_reason',
-    ],
     ['the filter', [chunk({}, 'sensitive'), 'DONE'], null],
     ['the limit, then stop', [chunk({}, 'length'), chunk({}, 'stop'), 'DONE'], null],
     ['a destroyed connection', ['DESTROY'], null],
-    ['a closed connection', ['CLOSE'], null],
-    ['an error object', [{ object: 'error', message: 'CUDA out of memory' }, 'DONE'], null],
   ])('after %s', async (_end, events, warning) => {
     const native = await runOf([...waiting, ...events]);
     expect(native.ran).toEqual([]);
@@ -223,23 +174,6 @@ describe('[N1] nothing that waits for the end of the generation starts', () => {
     const held = await runOf([says(WIPED), ...events]);
     expect(held.ran).toEqual([]);
     expect(held.result.actions).toMatchObject([{ id: 'w', status: 'cancelled' }]);
-  });
-
-  test('[P15] after an end marker without a reason, a native call does not start', async () => {
-    const { ran, result } = await runOf([...waiting, 'DONE']);
-    expect(ran).toEqual([]);
-    expect(result.actions).toMatchObject([{ id: 'call_1', status: 'rejected', error: { code: 'unclosed' } }]);
-  });
-
-  test('a reason that says nothing is not the end', async () => {
-    const { ran, result } = await runOf([
-      chunk({ content: '<action name="wipe" id="w">{"to":' }, 'null'),
-      chunk({ content: '"A"}</action>' }, 'none'),
-      chunk({}, 'eos'),
-      'DONE',
-    ]);
-    expect(ran).toEqual(['wipe {"to":"A"}']);
-    expect(result.warnings).toEqual([]);
   });
 
   test('the run fails after two such generations, and the warnings name the reason', async () => {
@@ -277,7 +211,7 @@ test.each([
   });
   scene.ends.push({ ok: true, output: null });
   const first = await scene.start();
-  await first.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  await send(first, 'go');
   await settle();
   expect(scene.calls.map(({ action }) => action.id)).toEqual(started);
   const next = await scene.start();

@@ -2,15 +2,13 @@ import { describe, expect, test } from 'vitest';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
-import { say, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
-import type { Script } from '../../support/session-kit.ts';
+import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import { membersOf } from '../../support/events.ts';
 import { call, finish, text } from './deltas.ts';
 
 const speaking =
   (protocol: Partial<ProtocolOptions>) =>
   (agent: AgentDefinition): AgentDefinition => ({ ...agent, protocol: { ...agent.protocol, ...protocol } });
-const types = (events: readonly { type: string }[]): string[] => events.map(({ type }) => type);
 
 describe('[P17] a model that calls functions natively', () => {
   test('gets tool messages with the results of its calls, and its text is the answer', async () => {
@@ -110,50 +108,6 @@ describe('[P17] a model that calls functions natively', () => {
     await kit.session.cancel('enough');
   });
 
-  test('capabilities and internal actions are called by name; a function that the agent does not have is an unknown tool', async () => {
-    const kit = await sessionKit({
-      agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), capabilities: ['python'] }),
-      executors: { python: async () => ({ ok: true, output: 1 }) },
-      script: [
-        [
-          call('python', '{"code":"print(1)"}', 'a'),
-          call('set_variable', '{"key":"k","value":[1]}', 'b', 1),
-          call('shell', '{"command":"id"}', 'c', 2),
-          call('serch', '{}', 'd', 3),
-          finish(),
-        ],
-        [text('done'), finish('stop')],
-      ],
-    });
-    const result = await say(kit, 'go');
-    expect(result.actions.map(({ id, type, status }) => [id, type, status])).toEqual([
-      ['a', 'python', 'completed'],
-      ['b', 'internal', 'completed'],
-      ['c', 'tool', 'rejected'],
-      ['d', 'tool', 'rejected'],
-    ]);
-    expect(result.actions[3]?.error).toMatchObject({ code: 'unknown_name' });
-    expect(await variablesOf(kit.session)).toEqual({ k: [1] });
-    expect(kit.requests[1]?.messages.at(-1)?.content).toMatch(/^\[rejected\] unknown_name: /);
-  });
-
-  test('calls and protocol text share the action limit and the graph', async () => {
-    const kit = await sessionKit({
-      script: [
-        [
-          call('echo', '{"n":1}', 'native'),
-          text('<action mode="async">{"name":"echo","parameters":{"from":"$native.n"}}</action>'),
-          call('echo', '{"n":"$auto_1.from"}', null, 1),
-          text('<response final="true">$auto_2.n</response>'),
-          finish(),
-        ],
-      ],
-    });
-    const result = await say(kit, 'go');
-    expect(result).toMatchObject({ status: 'completed', response: '1', iterations: 1, warnings: [] });
-    expect(result.actions.map(({ id }) => id)).toEqual(['native', 'auto_1', 'auto_2']);
-  });
-
   test('[P6] auto ids continue in the next generation', async () => {
     const kit = await sessionKit({
       script: [[call('echo', '{}'), finish()], [call('echo', '{}'), finish()], '<response final="true">ok</response>'],
@@ -217,8 +171,6 @@ describe('[P11] text in addition to calls', () => {
 });
 
 describe('[P17] dialects', () => {
-  const script: Script = [[call('echo', '{}', 'a'), finish()], '<response final="true">ok</response>'];
-
   test('protocol: native calls are ignored, with one warning per generation', async () => {
     const kit = await sessionKit({
       agent: speaking({ dialect: 'protocol' }),
@@ -231,39 +183,5 @@ describe('[P17] dialects', () => {
     expect(result).toMatchObject({ response: 'Hello.', actions: [] });
     expect(result.warnings.map(({ code }) => code)).toEqual(['tool_call_ignored']);
     expect(kit.requests[0]?.tools).toBeUndefined();
-  });
-
-  test('auto: functions are declared after the first native call of the model', async () => {
-    const kit = await sessionKit({ script });
-    await say(kit, 'go');
-    expect(kit.requests[0]?.tools).toBeUndefined();
-    expect(kit.requests[0]?.messages[0]?.content).toContain('<action');
-    expect(kit.requests[1]?.tools?.map(({ name }) => name)).toContain('echo');
-  });
-
-  test('tool_calls: functions are declared, and the prompt does not teach tags', async () => {
-    const kit = await sessionKit({ agent: speaking({ dialect: 'tool_calls' }), script });
-    await say(kit, 'go');
-    const [request] = kit.requests;
-    expect(request?.messages[0]?.content).not.toContain('<action');
-    const declared = new Map(request?.tools?.map((tool) => [tool.name, tool]));
-    expect([...declared.keys()]).toEqual(
-      expect.arrayContaining(['echo', 'calculator', 'python', 'shell', 'set_variable']),
-    );
-    expect(declared.get('python')?.parameters).toMatchObject({ type: 'object', required: ['code'] });
-    expect(request?.answerOnly).toBe(false);
-  });
-
-  test('[S11] in the last generation functions are declared but cannot be called', async () => {
-    const kit = await sessionKit({
-      agent: (agent) => ({ ...speaking({ dialect: 'tool_calls' })(agent), loop: { ...agent.loop, maxIterations: 1 } }),
-      script: [
-        [call('echo', '{}', 'a'), finish()],
-        [text('What I have.'), finish('stop')],
-      ],
-    });
-    expect((await say(kit, 'go')).response).toBe('What I have.');
-    expect(kit.requests.map(({ answerOnly }) => answerOnly)).toEqual([false, true]);
-    expect(types(kit.events)).toContain('agent_completed');
   });
 });

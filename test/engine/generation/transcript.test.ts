@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
-import { createParser } from '../../../src/protocol/parser/parser.ts';
 import type { TrainingMessage } from '../../../src/protocol/prompt/transcript.ts';
 import { say, sessionKit, textOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
-import { call, finish, text } from './deltas.ts';
+import { finish, text } from './deltas.ts';
 
 const linesOf = async (kit: SessionKit): Promise<string[]> =>
   (await textOf(kit.session.transcript())).split('\n').slice(0, -1);
@@ -76,46 +75,6 @@ describe('a session as training examples', () => {
     expect(all).toHaveLength(1);
     expect(all[0]?.at(-1)?.content).toContain('ok');
     expect(all[0]?.filter(({ role, weight }) => role === 'assistant' && weight === undefined)).toHaveLength(1);
-  });
-
-  test.each(['full', 'compact'] as const)('[P17] native calls become protocol text, in the %s form', async (form) => {
-    const kit = await sessionKit({
-      agent: (agent): AgentDefinition => ({ ...agent, protocol: { ...agent.protocol, form, dialect: 'tool_calls' } }),
-      executors: { python: async () => ({ ok: true, output: 3 }) },
-      script: [
-        [
-          text('Two at once.'),
-          call('echo', '{"n":1}', 'call_a'),
-          call('python', '{"code":"print(3)"}', 'call_b', 1),
-          call('echo', '{"parameters":{"deep":true}}', 'call_c', 2),
-          call('nosuch', '{}', 'call_d', 3),
-          finish(),
-        ],
-        [text('Done.'), finish()],
-      ],
-    });
-    await say(kit, 'go');
-    const [messages] = await examples(kit);
-    expect(messages?.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user', 'assistant']);
-    expect(messages?.[0]?.content).toContain('<action');
-    const target = messages?.[2]?.content ?? '';
-    const parser = createParser({ json: 'strict', actInReasoning: false });
-    const events = [...parser.feed(target), ...parser.end()];
-    expect(events.filter(({ type }) => type === 'warning' || type === 'action_rejected')).toEqual([]);
-    expect(
-      events.flatMap((event) =>
-        event.type === 'action_declared'
-          ? [[event.action.id, event.action.type, event.action.name, event.action.mode, event.action.parameters]]
-          : [],
-      ),
-    ).toEqual([
-      ['call_a', 'tool', 'echo', 'async', { n: 1 }],
-      ['call_b', 'python', 'python', 'async', { code: 'print(3)' }],
-      ['call_c', 'tool', 'echo', 'async', { parameters: { deep: true } }],
-    ]);
-    expect(target).toMatch(/^Two at once\.\n/);
-    expect(messages?.[3]?.content).toContain('<action_result id="call_b" name="python" status="completed"');
-    expect(messages?.[3]?.content).not.toContain('call_d');
   });
 
   test('a session without messages has no examples, whatever its agent is', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { sessionKit, settle, resultOf } from '../../support/session-kit.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 import { eventsOf } from '../../support/events.ts';
 
 type Speech = (request: ModelRequest) => AsyncGenerator<ModelDelta>;
@@ -23,7 +24,7 @@ function endless(told: boolean): Speech {
 
 async function cancelled(stream: Speech): Promise<{ kit: SessionKit; run: string }> {
   const kit = await sessionKit({ stream });
-  const run = await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  const run = await send(kit, 'go');
   await settle();
   await kit.session.cancel('enough');
   await kit.session.ended(run.run);
@@ -77,7 +78,7 @@ test('[L6] a generation stopped by the budget of seconds reports its usage', asy
       }
     },
   });
-  const run = await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+  const run = await send(kit, 'go');
   await settle();
   kit.clock.advance(10_000);
   await kit.session.ended(run.run);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../../src/domain/errors.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 
 const act = (id: string, more: object = {}): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters: { id }, ...more })}</action>`;
@@ -37,13 +38,10 @@ test('[P15] a model whose output ended normally gets no such notice', async () =
   expect(kit.requests[1]?.messages.at(-1)?.content).not.toContain('cut off');
 });
 
-const WRITTEN = `<thought>t</thought>${act('a')}`;
+const WRITTEN = '<thought>t</thought><action id="a">{"name":"echo"}</action>';
 
 test.each([
   ['error', 'Sure, I will'],
-  ['content_filter', 'Sure, I will'],
-  ['error', '<thought>t</thought><act'],
-  ['error', '<response final="true">The total is'],
   ['content_filter', '<response final="true">The total is'],
 ] as const)('[P11] [P15] a generation that ended with %s inside %j is not the answer', async (reason, text) => {
   const kit = await sessionKit({ script: [ended(text, reason), ANSWER] });
@@ -60,36 +58,30 @@ test('[P11] [P15] a generation that broke off at any character is not the answer
   }
 });
 
-test.each(['error', 'content_filter'] as const)(
-  '[P10] [P15] after a complete final response, a part of another one that ended with %s is not the answer',
-  async (reason) => {
-    for (const part of ['<response final="true">The total is', '<response>The total is $a.output and $nothing']) {
-      const kit = await sessionKit({ script: [ended(`${ANSWER}${part}`, reason)] });
-      expect(await say(kit, 'go'), part).toMatchObject({ status: 'completed', response: 'done', iterations: 1 });
-      expect(cuts(kit)).toHaveLength(1);
-    }
-  },
-);
+test('[P10] [P15] after a complete final response, a broken part of another one is not the answer', async () => {
+  for (const part of ['<response final="true">The total is', '<response>The total is $a.output and $nothing']) {
+    const kit = await sessionKit({ script: [ended(`${ANSWER}${part}`, 'error')] });
+    expect(await say(kit, 'go'), part).toMatchObject({ status: 'completed', response: 'done', iterations: 1 });
+    expect(cuts(kit)).toHaveLength(1);
+  }
+});
 
-test.each(['Sure, I will', '<response final="true">The total is'])(
-  '[P11] [S12] what the time budget has cut off is not the answer: %s',
-  async (text) => {
-    let asked = 0;
-    const kit = await sessionKit({
-      agent: (agent) => ({ ...agent, budgets: { ...agent.budgets, seconds: 60 } }),
-      async *stream({ signal }): AsyncGenerator<ModelDelta> {
-        asked += 1;
-        if (asked === 2) return yield* ended(ANSWER, 'stop');
-        yield { type: 'text', text };
-        await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      },
-    });
-    const result = say(kit, 'go');
-    await settle();
-    kit.clock.advance(60_000);
-    expect(await result).toMatchObject({ status: 'completed', response: 'done', iterations: 2 });
-  },
-);
+test('[P11] [S12] what the time budget has cut off is not the answer', async () => {
+  let asked = 0;
+  const kit = await sessionKit({
+    agent: (agent) => ({ ...agent, budgets: { ...agent.budgets, seconds: 60 } }),
+    async *stream({ signal }): AsyncGenerator<ModelDelta> {
+      asked += 1;
+      if (asked === 2) return yield* ended(ANSWER, 'stop');
+      yield { type: 'text', text: '<response final="true">The total is' };
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    },
+  });
+  const result = say(kit, 'go');
+  await settle();
+  kit.clock.advance(60_000);
+  expect(await result).toMatchObject({ status: 'completed', response: 'done', iterations: 2 });
+});
 
 test('[P15] the last generation that breaks off inside its answer fails the run', async () => {
   const half = '<response final="true">The total is';
@@ -100,62 +92,12 @@ test('[P15] the last generation that breaks off inside its answer fails the run'
   expect(await say(kit, 'go')).toMatchObject({ status: 'failed', error: { code: 'generation_error' } });
 });
 
-test('[P15] an empty generation is not a cut output', async () => {
-  const kit = await sessionKit({ script: [ended('', 'error'), ANSWER] });
-  expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'done' });
-  expect(JSON.stringify(kit.requests[1]?.messages)).not.toContain('cut off');
-});
-
 test('[P15] the next message still contains the notice, at the position of the cut', async () => {
   const kit = await sessionKit({ script: [ended(act('a'), 'length'), ANSWER, ANSWER] });
   await say(kit, 'one');
   await say(kit, 'two');
   const before = kit.requests[1]?.messages.at(-1)?.content;
   expect(kit.requests[2]?.messages.map(({ content }) => content)).toContain(before);
-});
-
-test('[L5] every outcome of an action is reported in the next iteration', async () => {
-  const script = [
-    [
-      act('fine'),
-      act('bad', { parameters: { fail_times: 9 }, retry: 1 }),
-      act('after_bad', { depends_on: ['bad'] }),
-      act('not_now', { when: 'false' }),
-      act('lost', { depends_on: ['nobody'] }),
-      '<action type="tool" mode="fire_and_forget" id="aside">{"name":"echo"}</action>',
-    ].join(''),
-    ANSWER,
-  ];
-  const kit = await sessionKit({ script });
-  await say(kit, 'go');
-  const told = kit.requests[1]?.messages.at(-1)?.content ?? '';
-  const statuses = Object.fromEntries(
-    [...told.matchAll(/<action_result id="(\w+)"[^>]* status="(\w+)"/g)].map(([, id, status]) => [id, status]),
-  );
-  expect(statuses).toEqual({
-    fine: 'completed',
-    bad: 'failed',
-    after_bad: 'skipped',
-    not_now: 'skipped',
-    lost: 'rejected',
-  });
-});
-
-test('[L5] actions cancelled by fail_fast are reported too', async () => {
-  const kit = await sessionKit({
-    agent: (agent) => ({ ...agent, loop: { ...agent.loop, failFast: true } }),
-    executors: {
-      tool: async ({ action }) =>
-        action.id === 'bad'
-          ? { ok: false, error: { code: 'boom', message: 'broke', retryable: false } }
-          : await new Promise(() => undefined),
-    },
-    script: [`${act('slow')}${act('bad')}`, ANSWER],
-  });
-  await say(kit, 'go');
-  const told = kit.requests[1]?.messages.at(-1)?.content ?? '';
-  expect(told).toMatch(/<action_result id="slow"[^>]*status="cancelled"/);
-  expect(told).toContain('boom: broke');
 });
 
 const cuts = (kit: Awaited<ReturnType<typeof sessionKit>>): unknown[] =>
@@ -182,7 +124,6 @@ describe('[P15] one failure is reported once', () => {
 
   test.each([
     ['a response', '<response final="true">I am'],
-    ['a thought', '<thought>I am'],
     ['an action', '<action id="a">{"name":'],
     ['bare text', 'I am'],
   ])('%s that was cut off is reported, without a second warning about its tag', async (_what, text) => {
@@ -205,6 +146,7 @@ describe('[P15] one failure is reported once', () => {
     const kit = await sessionKit({ script: [ended('', 'error'), ANSWER] });
     expect(await say(kit, 'go')).toMatchObject({ status: 'completed' });
     expect(cuts(kit)).toHaveLength(1);
+    expect(JSON.stringify(kit.requests[1]?.messages)).not.toContain('cut off');
     const types = kit.events.map(({ type }) => type);
     expect(types.indexOf('warning')).toBeLessThan(types.lastIndexOf('iteration_started'));
   });
@@ -231,7 +173,7 @@ describe('[P15] one failure is reported once', () => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
       },
     });
-    const run = await kit.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    const run = await send(kit, 'go');
     await settle();
     await kit.session.cancel('enough');
     await kit.session.ended(run.run);

@@ -4,7 +4,6 @@ import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manif
 import { largeTool, largeTools } from '../../support/many-tools.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
-import { call, finish, text } from '../generation/deltas.ts';
 
 const DESCRIBE =
   '<action type="internal" name="describe_tools" id="d" mode="async">{"names":["thing_7","thing_8"]}</action>';
@@ -61,58 +60,5 @@ describe('[L4] a run of an agent with tools in short form', () => {
     await say(whole, 'do it');
     expect(lastOf(whole, 1)).toContain('expected string');
     expect(lastOf(whole, 1)).not.toContain('Its parameters');
-  });
-
-  test('starts to describe while the model is still writing, without a session state', async () => {
-    const kit = await kitWith({ script: [`${DESCRIBE}<response final="true">$d.tools[0].name</response>`] });
-    expect(await say(kit, 'which?')).toMatchObject({ response: 'thing_7', iterations: 1 });
-    expect(kit.events.filter(({ type }) => type === 'variable_changed')).toEqual([]);
-  });
-
-  test('of an agent whose tools are all shown, describe_tools is not allowed', async () => {
-    const kit = await kitWith({ tools: [], script: [DESCRIBE, END] });
-    expect((await say(kit, 'describe')).actions).toMatchObject([{ error: { code: 'not_allowed' } }]);
-  });
-});
-
-describe('[P17] a model that calls functions natively, with tools in short form', () => {
-  test('describes a tool and calls it, and calls one that is no function in its text', async () => {
-    const kit = await kitWith(
-      {
-        script: [
-          [call('describe_tools', '{"names":["thing_7","thing_299"]}', 'd'), finish()],
-          [
-            text(
-              '<action type="tool" id="u" mode="async">{"name":"thing_299","parameters":{"parameter_0":"y"}}</action>',
-            ),
-            call('thing_7', '{"parameter_0":"x"}', 't'),
-            finish(),
-          ],
-          [
-            text(
-              '<action type="tool" id="v" mode="async">{"name":"thing_298","parameters":{"parameter_0":"z"}}</action>',
-            ),
-            finish('stop'),
-          ],
-          [text('Done.'), finish('stop')],
-        ],
-      },
-      { dialect: 'tool_calls' },
-    );
-    const result = await say(kit, 'do it');
-    expect(result).toMatchObject({ status: 'completed', response: 'Done.', iterations: 4, warnings: [] });
-    expect(result.actions.map(({ id, status }) => [id, status])).toEqual([
-      ['d', 'completed'],
-      ['u', 'completed'],
-      ['t', 'completed'],
-      ['v', 'completed'],
-    ]);
-    const names = kit.requests[0]?.tools?.map(({ name }) => name) ?? [];
-    expect(names).toHaveLength(128);
-    expect(names).toEqual(expect.arrayContaining(['describe_tools', 'thing_7']));
-    expect(names).not.toContain('thing_299');
-    expect(kit.requests[0]?.messages[0]?.content).toMatch(
-      /A tool that is no function is called in your text, and runs like a call: <action type="tool" id="ID" mode="async">/,
-    );
   });
 });

@@ -9,6 +9,7 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const LOAD = '<action type="internal" name="load_skill" id="s" mode="async">{"name":"forms"}</action>';
@@ -65,13 +66,6 @@ describe('[C8] a run that loads a skill', () => {
     expect(shownTo(kit, 3)).toContain(`${'x'.repeat(1_000)}`);
   });
 
-  test('an unknown skill fails the action, and the model reads the nearest name', async () => {
-    const kit = await kitWith(skillOf('x'), { script: [LOAD.replace('"forms"', '"form"'), END] });
-    await say(kit, 'fill it');
-    expect(shownTo(kit, 1)).toContain('No skill is called "form" (did you mean "forms"?)');
-    expect(kit.events.map(({ type }) => type)).not.toContain('skill_loaded');
-  });
-
   test('whose host is lost at any append ends after a recovery, with the text in its prompt', async () => {
     let appends = 1;
     for (let atAppend = 1; atAppend <= appends; atAppend += 1) {
@@ -88,7 +82,7 @@ describe('[C8] a run that loads a skill', () => {
         const work = async (): Promise<void> => {
           await last?.session.recover();
           if (last?.session.runs().length === 0) {
-            await last.session.message({ content: 'go', ifBusy: 'queue', tokens: false, idempotencyKey: 'once' });
+            await send(last, 'go', { idempotencyKey: 'once' });
           }
         };
         // After the crash, the work of a host never ends.

@@ -5,7 +5,6 @@ import { bundled } from '../../support/bundled.ts';
 import { plainDeclaration } from '../../../src/domain/action.ts';
 import type { ActionType } from '../../../src/domain/action.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
-import type { RunnerNeeds } from '../../../src/domain/manifests/program.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
 import type { PrewarmHint, RunnerClient } from '../../../src/domain/ports/runner.ts';
 import type { ProtocolEvent } from '../../../src/domain/protocol-event.ts';
@@ -27,19 +26,14 @@ function spyingRunner(hints: PrewarmHint[]): RunnerClient {
   };
 }
 
-async function hintsOf(
-  pieces: readonly string[],
-  capabilities: readonly ('python' | 'shell')[] = ['python', 'shell'],
-  needs: RunnerNeeds = {},
-) {
+async function hintsOf(pieces: readonly string[], capabilities: readonly ('python' | 'shell')[] = ['python', 'shell']) {
   const hints: PrewarmHint[] = [];
   const kit = await sessionKit({
     runner: spyingRunner(hints),
-    agent: (agent) => ({ ...agent, capabilities, runner: needs }),
+    agent: (agent) => ({ ...agent, capabilities }),
     executors: {
       python: async () => ({ ok: true, output: 1 }),
       shell: async () => ({ ok: true, output: 1 }),
-      tool: async () => ({ ok: true, output: 1 }),
     },
     async *stream(): AsyncGenerator<ModelDelta> {
       for (const text of pieces) {
@@ -54,12 +48,7 @@ async function hintsOf(
   });
   await say(kit, 'go');
   expect(hints.every(({ session }) => session === SESSION_ID)).toBe(true);
-  return hints.map(({ kind, runtime, sandbox, labels }) => ({
-    kind,
-    runtime,
-    ...(sandbox === undefined ? {} : { sandbox }),
-    ...(labels === undefined ? {} : { labels }),
-  }));
+  return hints.map(({ kind, runtime }) => ({ kind, runtime }));
 }
 
 const END = '<response final="true">done</response>';
@@ -78,29 +67,12 @@ test('[R2] python and shell are prewarmed while their body streams', async () =>
   ]);
 });
 
-test('[R2] the hint has the level and the labels of the manifest', async () => {
-  const needs = { sandbox: 'docker', labels: ['gpu'] } as const;
-  const text = ['<action type="python" id="a">', '{"code": "1"}</action>', END];
-  expect(await hintsOf(text, ['python'], needs)).toEqual([{ kind: 'python', runtime: null, ...needs }]);
-});
-
 test('[R2] an action that arrives whole gives no hint', async () => {
   expect(await hintsOf([`<action type="python" id="a">{"code": "1"}</action>${END}`])).toEqual([]);
 });
 
 test('[X4] an action that the agent cannot run is not prewarmed', async () => {
   expect(await hintsOf(['<action type="python" id="a">', '{"code": "1"}</action>', END], ['shell'])).toEqual([]);
-});
-
-test('[R2] a script tool is prewarmed with its interpreter when its name is known, a built-in never', async () => {
-  const call = (name: string): string[] => [
-    `<action type="tool" name="${name}" id="a">`,
-    '{"text": "x"}</action>',
-    END,
-  ];
-  expect(await hintsOf(call('text_stats'))).toEqual([{ kind: 'tool', runtime: 'python3' }]);
-  expect(await hintsOf(call('calculator'))).toEqual([]);
-  expect(await hintsOf(call('nobody'))).toEqual([]);
 });
 
 describe('[R2] the hint of an opening tag', () => {

@@ -49,28 +49,6 @@ test('[P9] a generation with only reasoning and an action continues with the res
 });
 
 describe('[P6] llm actions', () => {
-  test('without dependencies call the model at the same time', async () => {
-    const { promise: all, resolve: go } = Promise.withResolvers<void>();
-    let asked = 0;
-    const action = (id: string): string =>
-      `<action type="llm" mode="async" id="${id}">{"parameters":{"prompt":"say ${id}"}}</action>`;
-    const kit = await sessionKit({
-      async *stream(request): AsyncGenerator<ModelDelta> {
-        if (request.agent !== null) {
-          yield text(`${['x', 'y', 'z'].map(action).join('')}<response final="true">$x $y $z</response>`);
-        } else {
-          asked += 1;
-          if (asked === 3) go();
-          await all;
-          yield text(String(request.messages.at(-1)?.content).slice(-1));
-        }
-        yield finish;
-      },
-    });
-    expect(await say(kit, 'go')).toMatchObject({ status: 'completed', response: 'x y z' });
-    expect(asked).toBe(3);
-  });
-
   test('can name a model that the router knows, and their usage counts for the run', async () => {
     const models: (string | null)[] = [];
     const kit = await sessionKit({

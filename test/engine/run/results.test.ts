@@ -15,21 +15,6 @@ const SETTLED = {
 } as const;
 
 describe('[J6] outcomes', () => {
-  test('that do not fit in memory are read from the journal', () => {
-    const big = 'x'.repeat(limits.outcomesInMemoryBytes / 2);
-    const loaded: number[] = [];
-    const results = new Results((seq) => {
-      loaded.push(seq);
-      return `from ${seq}`;
-    });
-    for (const n of [0, 1, 2]) {
-      expect(results.stageOutput(`1/${n}`, big)).toBeNull();
-      results.settle(`1/${n}`, SETTLED, n + 10);
-    }
-    expect([0, 1, 2].map((n) => results.get(`1/${n}`)?.output)).toEqual(['from 10', 'from 11', big]);
-    expect(loaded).toEqual([10, 11]);
-  });
-
   test('evicted from memory are read once per turn, for any number of names in any order', () => {
     const big = ['x'.repeat(limits.outcomesInMemoryBytes / 2)];
     const loaded: number[] = [];
@@ -44,13 +29,6 @@ describe('[J6] outcomes', () => {
     }
     for (let time = 0; time < 1_000; time += 1) for (const n of [0, 1, 2]) results.get(`1/${n}`);
     expect(loaded).toEqual([10, 11]);
-  });
-
-  test('past the quota of a run are refused', () => {
-    const results = new Results(() => null);
-    const output = 'z'.repeat(limits.outcomeBytes / 2 - 2);
-    const refused = Array.from({ length: 6 }, (_, at) => results.stageOutput(`1/${at}`, output)?.code ?? null);
-    expect(refused).toEqual([null, null, null, null, 'outcome_quota', 'outcome_quota']);
   });
 
   test('the quota error names the limit; replaced and failed outputs are not counted', () => {
@@ -165,19 +143,5 @@ describe('[J6] outcomes', () => {
     // Past the quota of references nothing is rendered.
     expect([...new Set(codes)]).toEqual(['reference_quota']);
     expect(result.response).toBe('[b19: failed]');
-  });
-
-  test('[P13] responses that repeat a large result are cut, and the run ends', async () => {
-    const kit = await sessionKit();
-    const large = { name: 'echo', parameters: { v: 'z'.repeat(900_000) } };
-    const result = await runText(
-      kit,
-      `<action type="tool" id="a">${JSON.stringify(large)}</action>`,
-      ...Array.from({ length: 40 }, () => '<response final="true">$a.v</response>'),
-    );
-    const chars = result.responses.reduce((sum, { content }) => sum + content.length, 0);
-    expect(chars).toBeLessThan(limits.runResponseChars + limits.responseBytes + 10_000);
-    expect(result.responses.at(-1)?.content).toContain('[response cut: the references of this run');
-    expect(result.warnings).toContainEqual(expect.objectContaining({ code: 'truncated' }));
   });
 });

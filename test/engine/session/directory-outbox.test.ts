@@ -117,7 +117,7 @@ const change = (given: Partial<DirectoryEntry>): void => void (current = { ...EN
 const away = (): Promise<void> => Promise.reject(new Error('the index is away'));
 const written = (): unknown[] => calls.map((call) => ('entry' in call ? [call.number, call.entry?.title] : call));
 
-describe('C6: the outbox', () => {
+describe('[C6] the outbox', () => {
   test('writes a session once, and again after each change', async () => {
     expect(outbox.isBehind).toBe(true);
     await outbox.update();
@@ -286,7 +286,7 @@ describe('[Z2] runs', () => {
   });
 });
 
-describe('C6: a host that is lost', () => {
+describe('[C6] a host that is lost', () => {
   test('between its write and the note about it: the next one writes again, with a higher number', async () => {
     answer = () => new Promise(() => undefined);
     void outbox.update();
@@ -353,7 +353,7 @@ describe('C6: a host that is lost', () => {
   });
 });
 
-describe('C6: an index that is away', () => {
+describe('[C6] an index that is away', () => {
   beforeEach(() => {
     answer = away;
   });
@@ -453,7 +453,7 @@ describe('C6: an index that is away', () => {
   });
 });
 
-describe('C6: a deleted session', () => {
+describe('[C6] a deleted session', () => {
   /** The deletion of the session, as its object does it. */
   const remove = (): void => {
     notes.replace(outbox.close());

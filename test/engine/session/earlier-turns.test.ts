@@ -7,6 +7,7 @@ import { eventsOf } from '../../support/events.ts';
 import { forked } from '../../support/forked.ts';
 import { runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const answer = (text: string): string => `<response final="true">${text}</response>`;
@@ -97,13 +98,7 @@ describe('[C10] [P12] an earlier turn is a value', () => {
     await say(kit, 'a');
     await runText(kit, action('tool', 'p', 'echo', { value: 1 }));
     await say(kit, 'b');
-    const run = await kit.session.message({
-      content: 'b2',
-      ifBusy: 'queue',
-      tokens: false,
-      idempotencyKey: null,
-      place: { parent: 2, retryOf: 3 },
-    });
+    const run = await send(kit, 'b2', { place: { parent: 2, retryOf: 3 } });
     await kit.session.ended(run.run);
     await say(kit, 'c');
     const turns = [
@@ -135,7 +130,7 @@ describe('[C10] [P12] an earlier turn is a value', () => {
       executors: { tool: async () => await gate.promise.then(() => ({ ok: true, output: null })) },
     });
     await say(kit, 'a');
-    void kit.session.message({ content: 'b', ifBusy: 'queue', tokens: false, idempotencyKey: null });
+    void send(kit, 'b');
     await settle();
     const states = kit.sql
       .exec(`SELECT state FROM ${EVERY_EVENT} WHERE type = 'action_started'`)
@@ -187,34 +182,5 @@ describe('[C10] recall', () => {
     const kit = await opened({ script: [recall({}), answer('x')] });
     await say(kit, 'a');
     expect(failed(kit)).toMatchObject({ code: 'invalid_parameters' });
-  });
-
-  test('[P17] is a function of agents that call functions, and takes references', async () => {
-    const kit = await sessionKit({
-      agent: (agent) => ({
-        ...withMemory(agent),
-        protocol: { ...agent.protocol, dialect: 'tool_calls' },
-      }),
-      script: [
-        answer('1'),
-        answer('2'),
-        answer('3'),
-        [
-          {
-            type: 'tool_call',
-            index: 0,
-            id: 'call_1',
-            name: 'recall',
-            argumentsDelta: JSON.stringify({ turns: ['$turn_1'] }),
-          },
-          { type: 'finish', reason: 'tool_calls' },
-        ],
-        answer('x'),
-      ],
-    });
-    for (const message of ['a', 'b', 'c', 'd']) await say(kit, message);
-    expect(kit.requests[3]?.tools?.map(({ name }) => name)).toContain('recall');
-    expect(JSON.stringify(kit.requests[3]?.messages)).toContain('use the function recall');
-    expect(kit.requests[4]?.messages.findLast(({ role }) => role === 'tool')?.content).toContain('"answer":"1"');
   });
 });

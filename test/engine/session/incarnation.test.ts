@@ -1,6 +1,5 @@
 /** The incarnation of a session in the ids of what leaves it (T5). */
 import { describe, expect, test } from 'vitest';
-import { Ledger } from '../../../container-runner/ledger/ledger.ts';
 import { incarnationIn, sessionKey } from '../../../src/domain/session.ts';
 import { artifactIdOf, eventOfArtifact, runIdOf, runNumberOf } from '../../../src/journal/run-id.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
@@ -13,7 +12,7 @@ const HEX = 'a'.repeat(32);
 const FIRST = '0123456789ab';
 const SECOND = 'ba9876543210';
 
-describe('T5: an id', () => {
+describe('[T5] an id', () => {
   test('of a run has the incarnation between its session and its number; without one it stays as it was', () => {
     const session = { session_id: ID, incarnation: FIRST };
     expect(sessionKey(session)).toBe(`${ID}_${FIRST}`);
@@ -47,7 +46,7 @@ async function worked(incarnation: string) {
   return { kit, result, job: runner.jobs[0], artifacts };
 }
 
-describe('T5: two sessions with the same id', () => {
+describe('[T5] two sessions with the same id', () => {
   test('have no job, reservation, run or artifact in common', async () => {
     const [one, other] = [await worked(FIRST), await worked(SECOND)];
     expect([one.job?.session, other.job?.session]).toEqual([`${ID}_${FIRST}`, `${ID}_${SECOND}`]);
@@ -61,19 +60,5 @@ describe('T5: two sessions with the same id', () => {
       code: 'unknown_artifact',
     });
     expect(() => other.kit.session.run(one.result.run_id)).toThrow(/no run/i);
-  });
-
-  test('share nothing in the ledger of a runner: the output of the earlier job is not adopted', async () => {
-    const [one, other] = [await worked(FIRST), await worked(SECOND)];
-    const ledger = new Ledger(':memory:', () => 0);
-    const { id = '', session = '' } = one.job ?? {};
-    ledger.add({ id, session, kind: 'python', requestHash: 'the same request' });
-    ledger.start(id, session, 'process');
-    ledger.output(id, session, 'stdout', 'of the earlier session');
-    expect(ledger.job(id)).not.toBeNull();
-    expect(ledger.job(other.job?.id ?? '')).toBeNull();
-    expect(ledger.events(session, 0).length).toBeGreaterThan(0);
-    expect(ledger.events(other.job?.session ?? '', 0)).toEqual([]);
-    ledger.close();
   });
 });

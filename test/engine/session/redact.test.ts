@@ -208,18 +208,3 @@ test('[X3] live output cut at any position shows no secret, neither in a piece n
     { numRuns: 300 },
   );
 });
-
-test('[J6] an output nested too deeply fails its action, and the run continues', async () => {
-  const deep = (levels: number): Json => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`) as Json;
-  const kit = await sessionKit({
-    executors: {
-      tool: ({ action }) =>
-        Promise.resolve({ ok: true, output: deep(action.id === 'a' ? 50_000 : limits.outcomeDepth) }),
-    },
-  });
-  const text =
-    '<action name="echo" id="a">{}</action><action name="echo" id="b">{}</action><response final="true">b: $b</response>';
-  const result = await runText(kit, text);
-  expect(JSON.stringify(result)).toContain('output_too_deep');
-  expect(JSON.stringify(result)).toContain('[[[[');
-});

@@ -166,20 +166,6 @@ describe('[J2] the time of the alarm', () => {
     await created;
   });
 
-  test('is the watchdog while a run is active, from the turn of its start, and then the session’s expiry', async () => {
-    const { open, executors } = gate();
-    const one = await host({ executors });
-    const ended = runText(one.kit, echo('a'));
-    await settle();
-    expect(one.armed[0]).toBe(watchdog(one));
-    await one.due();
-    expect(one.armed.at(-1)).toBe(watchdog(one));
-    open();
-    await ended;
-    await one.settled();
-    expect(one.armed.at(-1)).toBe(one.kit.session.expiresAt);
-  });
-
   test('is set in the turn in which work is held, and again when the work has failed', async () => {
     const one = await host();
     const work = Promise.withResolvers<never>();
@@ -538,7 +524,7 @@ describe('[R6] the relics of a session', () => {
   });
 });
 
-describe('C2: objects of deleted sessions', () => {
+describe('[C2] objects of deleted sessions', () => {
   /** Objects that are due at a time, until they are collected. */
   function deletedAt(
     at: number,
@@ -588,7 +574,7 @@ describe('C2: objects of deleted sessions', () => {
   });
 });
 
-describe('C6: the directory of sessions', () => {
+describe('[C6] the directory of sessions', () => {
   /** An outbox that is due at a time, or has everything. */
   class Directory {
     dueAt: number | null = null;

@@ -10,6 +10,7 @@ import { FakeObjects } from '../../support/fake-objects.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 import { SESSION_ID } from '../../journal/journal-kit.ts';
 import { createOptionalTables } from '../../support/optional-tables.ts';
 
@@ -47,13 +48,11 @@ async function kitWith(options: KitOptions & { readonly objects?: FakeObjects } 
     ...kit,
     objects,
     send: async (files, { key } = {}) =>
-      await kit.session.message({
-        content: files.map(({ part }) => part),
-        files: new Map(files.map(({ part, bytes }) => [part.sha256, bytes])),
-        ifBusy: 'queue',
-        tokens: false,
-        idempotencyKey: key ?? null,
-      }),
+      await send(
+        kit,
+        files.map(({ part }) => part),
+        { files: new Map(files.map(({ part, bytes }) => [part.sha256, bytes])), idempotencyKey: key ?? null },
+      ),
     stored: () => ({
       runs: count('runs'),
       rows: count('blobs'),
@@ -64,7 +63,7 @@ async function kitWith(options: KitOptions & { readonly objects?: FakeObjects } 
 
 const inObject = (name: string, state = 'stored'): unknown => ({ name, place: 'object', state });
 
-describe('C2: files of messages in the object storage', () => {
+describe('[C2] files of messages in the object storage', () => {
   test('large files are objects, small ones are rows; both are read again', async () => {
     const kit = await kitWith();
     const run = await kit.send([A, B, SMALL]);
@@ -202,7 +201,7 @@ describe('C2: files of messages in the object storage', () => {
   });
 });
 
-describe('C2: objects that no message has', () => {
+describe('[C2] objects that no message has', () => {
   /** A host that ended between the put and the run: the next one has the same database and objects. */
   async function afterCrash(): Promise<{ readonly kit: Kit; readonly announcedAt: number }> {
     const [sql, clock, objects] = [openNodeSql(), new VirtualClock(), new FakeObjects()];
@@ -314,7 +313,7 @@ describe('C2: objects that no message has', () => {
   );
 });
 
-describe('C2: files whose bytes are lost', () => {
+describe('[C2] files whose bytes are lost', () => {
   test('the run goes on with the placeholder, and one warning', async () => {
     const kit = await kitWith({ stream: readingStream });
     const text = { ...file('t.txt'), part: { ...file('t.txt').part, type: 'file', media_type: 'text/plain' } as const };
@@ -353,7 +352,7 @@ describe('C2: files whose bytes are lost', () => {
   });
 });
 
-describe('C2: files in an export', () => {
+describe('[C2] files in an export', () => {
   const linesOf = async (kit: Kit, ...given: Parameters<SessionKit['session']['export']>): Promise<FileLine[]> => {
     const lines = (await textOf(kit.session.export(...given))).trim().split('\n');
     return lines.map((line) => JSON.parse(line) as FileLine).filter(({ file: one }) => one !== undefined);

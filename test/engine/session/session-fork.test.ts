@@ -12,6 +12,7 @@ import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
 import { say, sessionKit, settle, textOf, variablesOf } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import { send } from '../../support/send.ts';
 
 const answer = (text: string): string => `<response final="true">${text}</response>`;
 const action = (type: string, id: string, body: object): string =>
@@ -28,7 +29,7 @@ const exported = async (session: Session): Promise<Record<string, unknown>[]> =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-describe('C4 a fork', () => {
+describe('[C4] a fork', () => {
   test('[C6] was last active at its creation, although its runs are older', async () => {
     const kit = await sessionKit();
     await say(kit, 'a');
@@ -50,13 +51,7 @@ describe('C4 a fork', () => {
     const first = kit.session.runs()[0];
     if (first === undefined) throw new Error('no run');
     const { branches } = kit.session;
-    await kit.session.message({
-      content: 'b',
-      ifBusy: 'queue',
-      tokens: false,
-      idempotencyKey: 'k',
-      place: branches.after(first),
-    });
+    await send(kit, 'b', { idempotencyKey: 'k', place: branches.after(first) });
     await kit.session.ended(3);
     await say(kit, 'c');
     const other = await opened(await forked(kit.session, 4));
@@ -114,7 +109,7 @@ describe('C4 a fork', () => {
     });
     const first = say(kit, 'a');
     await settle();
-    const second = kit.session.message({ content: 'b', ifBusy: 'steer', tokens: false, idempotencyKey: null });
+    const second = send(kit, 'b', { ifBusy: 'steer' });
     await settle();
     gate.resolve();
     await Promise.all([first, second]);
@@ -155,13 +150,7 @@ describe('C4 a fork', () => {
     } as const;
     const bytes = new Uint8Array(limits.objectFileLeastBytes).fill(7);
     const kit = await sessionKit();
-    await kit.session.message({
-      content: [{ type: 'text', text: 'see' }, part],
-      files: new Map([[sha256, bytes]]),
-      ifBusy: 'queue',
-      tokens: false,
-      idempotencyKey: null,
-    });
+    await send(kit, [{ type: 'text', text: 'see' }, part], { files: new Map([[sha256, bytes]]) });
     await kit.session.ended(1);
     const rows = await opened(await forked(kit.session, 1));
     expect((await rows.session.read().content(sha256)).bytes).toEqual(bytes);
@@ -208,12 +197,12 @@ describe('C4 a fork', () => {
     expect(new Journal(sql).record).toBeNull();
   });
 
-  test('of 10,000 runs is sent in pages of bounded size, on a straight branch and on one with versions', async () => {
+  test('of many runs is sent in pages of bounded size, on a straight branch and on one with versions', async () => {
     for (const isStraight of [true, false]) {
       const sql = openNodeSql();
       newJournal(sql);
       new Journal(sql).variables.setFirst('x', 1);
-      fillSession(sql, { runs: 10_000, actions: 4, output: JSON.stringify('x'.repeat(1_000)) });
+      fillSession(sql, { runs: 3_000, actions: 4, output: JSON.stringify('x'.repeat(1_000)) });
       if (!isStraight) sql.exec(`UPDATE runs SET parent = run - 2 WHERE run % 2 = 1 AND run > 2`);
       const { session } = await sessionKit({ sql });
       const target = new ForkTarget(new Journal(openNodeSql()), FORK_RECORD, null);
@@ -229,5 +218,5 @@ describe('C4 a fork', () => {
       expect(pages).toBeGreaterThan(10);
       expect(most).toBeLessThan(limits.forkPageBytes * 2);
     }
-  }, 120_000);
+  }, 60_000);
 });

@@ -5,7 +5,7 @@ import { titleOf } from '../../../src/engine/session/session-listing.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import { runText, say, sessionKit, settle } from '../../support/session-kit.ts';
 
-describe('C6: the entry of a session', () => {
+describe('[C6] the entry of a session', () => {
   test('exists from the creation on, and follows its runs', async () => {
     const kit = await sessionKit();
     const { record } = kit.session;
@@ -88,7 +88,7 @@ describe('C6: the entry of a session', () => {
   });
 });
 
-describe('C6: a title', () => {
+describe('[C6] a title', () => {
   const LONG = 'x'.repeat(limits.titleChars);
   test.each([
     ['  \n\n  Hello,\t  world \u00A0!  \r\nMore', 'Hello, world !'],

@@ -6,7 +6,7 @@ import { COLLECT, OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';
 import { SessionReading } from '../../../src/engine/session/session-reading.ts';
-import { checkVariables, SessionVariables } from '../../../src/engine/session/session-variables.ts';
+import { SessionVariables } from '../../../src/engine/session/session-variables.ts';
 import { createSessionApp } from '../../../src/http/session-app.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { anyData } from '../../support/events.ts';
@@ -16,7 +16,7 @@ import { fillSession } from '../../support/long-session.ts';
 import type { LongSession } from '../../support/long-session.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 import type { NodeSql } from '../../support/node-sql.ts';
-import { runText, sessionKit, textOf } from '../../support/session-kit.ts';
+import { sessionKit, textOf } from '../../support/session-kit.ts';
 import { newJournal, SESSION_RECORD } from '../../journal/journal-kit.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
@@ -365,39 +365,5 @@ describe('values read for requests', () => {
     const journal = newJournal(openNodeSql());
     const text = await textOf(readingOf(journal).list({ a: 1 }, 'items', [{ n: 1 }, { n: 2 }], { next: null }));
     expect(text).toBe('{"a":1,"items":[{"n":1},{"n":2}],"next":null}');
-  });
-});
-
-describe('[J6] the variables of a session', () => {
-  const most = 'x'.repeat(limits.variableBytes - 100);
-  const full = Object.fromEntries(
-    Array.from({ length: limits.variablesBytes / limits.variableBytes }, (_, n) => [`v${n}`, most]),
-  );
-  const set = (key: string, value: string): string =>
-    `<action type="internal" name="set_variable" id="${key}">${JSON.stringify({ key, value })}</action>`;
-
-  test('have a total limit of four megabytes; a change that does not grow is accepted', async () => {
-    const sql = openNodeSql();
-    const filled = newJournal(sql);
-    for (const [key, value] of Object.entries(full)) filled.variables.set(key, value);
-    await filled.sync();
-    const kit = await sessionKit({ sql });
-    const drop = '<action type="internal" name="delete_variable" id="d">{"key":"v1"}</action>';
-    const { actions } = await runText(
-      kit,
-      `${set('more', most)}<action type="internal" name="set_variable" id="v0">{"key":"v0","value":1}</action>${drop}`,
-    );
-    expect(actions.map(({ id, status, error }) => [id, status, (error as { code: string } | null)?.code])).toEqual([
-      ['more', 'failed', 'variables_quota'],
-      ['v0', 'completed', undefined],
-      ['d', 'completed', undefined],
-    ]);
-    expect((await runText(kit, set('more', most))).actions).toMatchObject([{ status: 'completed' }]);
-  });
-
-  test('of a new session have the same limit', () => {
-    expect(() => checkVariables(full)).not.toThrow();
-    const refused = expect.objectContaining({ code: 'variables_quota', status: 413 }) as unknown;
-    expect(() => checkVariables({ ...full, more: most })).toThrow(refused as Error);
   });
 });

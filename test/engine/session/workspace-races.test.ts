@@ -263,17 +263,12 @@ describe('[C7] [C2] the path of an upload', () => {
     expect([uploadPath(name, 1), uploadPath(name, 2)]).toEqual([first, second]);
   });
 
-  test.each([
-    '\u6f22'.repeat(85),
-    `${'\u6f22'.repeat(81)}.csv`,
-    `${'\u{1f600}'.repeat(60)}.csv`,
-    `a.${'\u6f22'.repeat(84)}`,
-    'x'.repeat(300),
-    `\u{1f600}${'x'.repeat(99)}`,
-    '\ud800.csv',
-  ])('is allowed and differs for each number, however long the name %j is', (name) => {
-    const made = Array.from({ length: limits.workspaceFiles }, (_, at) => uploadPath(name, at + 1));
-    expect(made.map(pathIssue).filter((issue) => issue !== null)).toEqual([]);
-    expect(new Set(made).size).toBe(made.length);
-  });
+  test.each([`${'\u6f22'.repeat(81)}.csv`, `a.${'\u6f22'.repeat(84)}`, `\u{1f600}${'x'.repeat(300)}`, '\ud800.csv'])(
+    'is allowed and differs for each number, however long the name %j is',
+    (name) => {
+      const made = Array.from({ length: limits.workspaceFiles }, (_, at) => uploadPath(name, at + 1));
+      expect(made.map(pathIssue).filter((issue) => issue !== null)).toEqual([]);
+      expect(new Set(made).size).toBe(made.length);
+    },
+  );
 });
