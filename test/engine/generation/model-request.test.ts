@@ -116,6 +116,24 @@ describe('[L5] a model request', () => {
   });
 });
 
+function noFile(): never {
+  throw new Error('the history has no files');
+}
+
+const SEEDED = seededTurn(
+  [
+    { role: 'user', content: 'How warm is Oslo?' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+    },
+    { role: 'tool', tool_call_id: 'a', content: '3' },
+    { role: 'assistant', content: 'Three degrees.' },
+  ],
+  noFile,
+);
+
 describe('[P17] functions are declared', () => {
   const tools = keeper(({ protocol }) => ({ protocol: { ...protocol, dialect: 'tool_calls' } }));
   const call = { id: 'c', name: 'nightly', arguments: '{}', actionId: 'c', ordinal: 0, type: 'workflow' } as const;
@@ -131,16 +149,27 @@ describe('[P17] functions are declared', () => {
     expect(request.answerOnly).toBe(declared ? false : undefined);
   });
 
+  test.each([
+    ['tool_calls', ['weather', 'nightly'], 'use the function recall'],
+    ['auto', ['nightly'], 'recall with {"turns"'],
+  ] as const)(
+    '[C1] [C10] for %s, the calls of a seeded history are %j, and earlier turns: %s',
+    (dialect, names, how) => {
+      const memory = { maxTurns: null, summarizeAfter: 2 };
+      const resolved = keeper(({ protocol }) => ({ protocol: { ...protocol, dialect }, memory }));
+      const said: ChatTurn = { user: 'hi', generations: [{ text: 'ok', results: [] }], answer: 'ok' };
+      const { messages } = requestOf({ resolved, history: [said, said, SEEDED, called] });
+      expect(messages.flatMap(({ toolCalls = [] }) => toolCalls.map(({ name }) => name))).toEqual(names);
+      expect(messages[1]?.content).toContain(how);
+    },
+  );
+
   test('[S11] and may not be called in the last generation', () => {
     const request = requestOf({ resolved: tools, last: true });
     expect(request).toMatchObject({ answerOnly: true, maxTokens: limits.lastGenerationTokens });
     expect(request.messages.at(-1)?.content).toContain('This is the last generation');
   });
 });
-
-function noFile(): never {
-  throw new Error('the history has no files');
-}
 
 describe('[P17] [C1] an agent without functions', () => {
   const bare = (dialect: AgentDefinition['protocol']['dialect']): ResolvedAgent => ({
@@ -152,19 +181,6 @@ describe('[P17] [C1] an agent without functions', () => {
     })),
     tools: new Map(),
   });
-  const seeded = seededTurn(
-    [
-      { role: 'user', content: 'How warm is Oslo?' },
-      {
-        role: 'assistant',
-        content: null,
-        tool_calls: [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
-      },
-      { role: 'tool', tool_call_id: 'a', content: '3' },
-      { role: 'assistant', content: 'Three degrees.' },
-    ],
-    noFile,
-  );
   const call = { id: 'c', name: 'look', arguments: '{', actionId: 'c', ordinal: 0, type: 'tool' } as const;
   const refused: ActionReport = {
     id: 'c',
@@ -179,7 +195,7 @@ describe('[P17] [C1] an agent without functions', () => {
   test.each(['tool_calls', 'auto', 'protocol'] as const)(
     'has neither calls nor messages of tools in its requests: endpoints refuse them (%s)',
     (dialect) => {
-      const request = requestOf({ resolved: bare(dialect), history: [seeded, own], turn: own });
+      const request = requestOf({ resolved: bare(dialect), history: [SEEDED, own], turn: own });
       expect(Object.hasOwn(request, 'tools')).toBe(false);
       expect(Object.hasOwn(request, 'answerOnly')).toBe(false);
       expect(request.messages.flatMap(({ toolCalls = [] }) => toolCalls)).toEqual([]);

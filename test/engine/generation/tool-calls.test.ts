@@ -108,6 +108,21 @@ describe('[P17] a model that calls functions natively', () => {
     await kit.session.cancel('enough');
   });
 
+  test('capabilities and internal actions are called by name', async () => {
+    const kit = await sessionKit({
+      executors: { python: async () => ({ ok: true, output: 1 }) },
+      script: [
+        [call('python', '{"code":"1"}', 'a'), call('set_variable', '{"key":"k","value":1}', 'b', 1), finish()],
+        [text('done'), finish('stop')],
+      ],
+    });
+    const { actions } = await say(kit, 'go');
+    expect(actions.map(({ type, status }) => [type, status])).toEqual([
+      ['python', 'completed'],
+      ['internal', 'completed'],
+    ]);
+  });
+
   test('[P6] auto ids continue in the next generation', async () => {
     const kit = await sessionKit({
       script: [[call('echo', '{}'), finish()], [call('echo', '{}'), finish()], '<response final="true">ok</response>'],

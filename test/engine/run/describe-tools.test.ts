@@ -47,6 +47,11 @@ describe('[L4] a run of an agent with tools in short form', () => {
     );
   });
 
+  test('of an agent whose tools are all shown, describe_tools is not allowed', async () => {
+    const kit = await kitWith({ tools: [], script: [DESCRIBE, END] });
+    expect((await say(kit, 'describe')).actions).toMatchObject([{ error: { code: 'not_allowed' } }]);
+  });
+
   test('the lines in a failure are bounded, and a tool that is shown in full has none', async () => {
     const properties = Object.fromEntries(
       Array.from({ length: 2_000 }, (_, at) => [`parameter_${at}`, { type: 'string' }]),
