@@ -294,11 +294,24 @@ describe('[F3] due times of periodic feeds', () => {
     expect(world.feeds.due(agent)).toEqual({ now: [], next: null });
   });
 
-  test('a periodic feed that was stored without an interval has the minimum period', async () => {
+  test.each([null, 1_000])(
+    'a periodic feed that was stored with the interval %j has the minimum period',
+    async (ms) => {
+      const world = new World();
+      const agent = having(feedOf('f', { when: 'periodic', intervalMs: ms }));
+      await world.prompt(agent);
+      expect(world.feeds.due(agent)).toEqual({ now: [], next: world.clock.now() + world.feeds.minMs });
+      expect(world.feeds.list(agent)[0]?.feed.intervalMs).toBe(limits.feedMinMs);
+    },
+  );
+
+  test('of more than eight in an older definition, the first eight are due; a prompt has all', async () => {
     const world = new World();
-    const agent = having(feedOf('f', { when: 'periodic', intervalMs: null }));
-    await world.prompt(agent);
-    expect(world.feeds.due(agent)).toEqual({ now: [], next: world.clock.now() + world.feeds.minMs });
+    const feeds = Array.from({ length: 20 }, (_, at) => periodic(`f${at}`, 10_000));
+    expect(world.feeds.due(having(...feeds)).now.map(({ id }) => id)).toEqual(
+      feeds.slice(0, limits.periodicFeeds).map(({ id }) => id),
+    );
+    expect(await world.prompt(having(...feeds))).toHaveLength(20);
   });
 });
 

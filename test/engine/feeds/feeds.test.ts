@@ -134,47 +134,6 @@ describe('[F3] periodic feeds', () => {
     feed('slow', tool({ value: 2 }), { when: 'periodic', intervalMs: 60_000 }),
   );
 
-  test('a definition below the minimum period is refreshed at the minimum', async () => {
-    let calls = 0;
-    const kit = await sessionKit({
-      script: [FINAL],
-      agent: having(feed('f', tool(), { when: 'periodic', intervalMs: 1_000 })),
-      executors: { tool: async () => ({ ok: true, output: (calls += 1) }) },
-    });
-    await ask(kit);
-    expect(kit.session.nextWake()).toBe(kit.clock.now() + limits.feedMinMs);
-    expect(kit.session.feeds()).toMatchObject([{ id: 'f', interval: limits.feedMinMs / 1_000 }]);
-    for (let second = 0; second < 20; second += 1) {
-      kit.clock.advance(1_000);
-      await kit.session.wake();
-    }
-    expect(calls).toBe(1 + 20_000 / limits.feedMinMs);
-  });
-
-  test('with an older definition of more than eight, the first eight are refreshed', async () => {
-    const calls = new Map<Json, number>();
-    const feeds = Array.from({ length: 20 }, (_, at) =>
-      feed(`f${at}`, tool({ value: at }), { when: 'periodic', intervalMs: 10_000 }),
-    );
-    const kit = await sessionKit({
-      script: [FINAL, FINAL],
-      agent: having(...feeds),
-      executors: {
-        tool: async ({ parameters: { value = null } }) => {
-          calls.set(value, (calls.get(value) ?? 0) + 1);
-          return { ok: true, output: value };
-        },
-      },
-    });
-    await ask(kit);
-    kit.clock.advance(10_000);
-    await kit.session.wake();
-    expect([...calls.values()]).toEqual(feeds.map((_, at) => (at < limits.periodicFeeds ? 2 : 1)));
-    // the others are fetched for the prompt
-    await ask(kit);
-    expect([...calls.values()]).toEqual(feeds.map(() => 2));
-  });
-
   test('several intervals share one alarm, which stops while the session is idle and restarts with the next message', async () => {
     let calls = 0;
     const kit = await sessionKit({

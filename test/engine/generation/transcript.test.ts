@@ -77,11 +77,6 @@ describe('a session as training examples', () => {
     expect(all[0]?.filter(({ role, weight }) => role === 'assistant' && weight === undefined)).toHaveLength(1);
   });
 
-  test('a session without messages has no examples, whatever its agent is', async () => {
-    const kit = await sessionKit({ gone: () => true });
-    expect(await linesOf(kit)).toEqual([]);
-  });
-
   test('[X3] secrets of the environment are redacted, whatever their source', async () => {
     const secret = 'sk-"quoted"\\-1234';
     const kit = await sessionKit({

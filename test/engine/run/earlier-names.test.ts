@@ -13,18 +13,6 @@ import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
 const ACTION = (id: string, parameters: object): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'echo', parameters })}</action>`;
 
-test('[P12] the size of earlier outcomes that one run can reference is limited; names past the limit are reported', async () => {
-  const part = limits.outcomeCacheBytes / 2 - 10_000;
-  const kit = await sessionKit({
-    executors: { tool: async ({ action }) => ({ ok: true, output: { big: 'x'.repeat(part), id: action.id } }) },
-  });
-  for (const id of ['a', 'b', 'c']) await runText(kit, ACTION(id, {}));
-  const { response } = await runText(kit, '<response final="true">$a.id $b.id $c.id $a.id $nothing</response>');
-  expect(response).toBe('a b [c: left_out] a $nothing');
-  // Another run can reference it: the limit applies to each run.
-  expect(await runText(kit, '<response final="true">$c.id</response>')).toMatchObject({ response: 'c' });
-});
-
 test('[P12] the names of earlier runs are read once, for any number of references', async () => {
   const kit = await sessionKit({ executors: { tool: async ({ action }) => ({ ok: true, output: action.id }) } });
   await runText(kit, ACTION('a', {}), ACTION('b', {}));
@@ -63,11 +51,15 @@ describe('[J2] [P12] after a crash, the names of an action keep their values', (
     return next;
   }
 
-  test('an omitted value stays omitted, even if the next host has memory for it', async () => {
+  test('the size of those that one run can reference is limited; what was left out stays left out on the next host', async () => {
     const part = limits.outcomeCacheBytes / 2 - 10_000;
     const { options, seen } = hanging((id) => ({ big: 'x'.repeat(part), id }));
     const kit = await sessionKit(options);
     for (const id of ['a', 'b', 'c']) await runText(kit, ACTION(id, {}));
+    const { response } = await runText(kit, '<response final="true">$a.id $b.id $c.id $a.id $nothing</response>');
+    expect(response).toBe('a b [c: left_out] a $nothing');
+    // Another run can reference it: the limit applies to each run.
+    expect(await runText(kit, '<response final="true">$c.id</response>')).toMatchObject({ response: 'c' });
     void runText(kit, ACTION('x', { text: '$a.id $b.id $c.id' }));
     await settle();
     await after(kit, options);
@@ -168,43 +160,4 @@ test('[P12] a name refers to a variable, otherwise to the newest earlier outcome
   await runText(kit, named('two', 'second', 'k'));
   const { response } = await runText(kit, '<response final="true">$k $one $two $mine</response>');
   expect(response).toBe('second first second variable');
-});
-
-test('[S3] a dependency that was unfinished when an action started without it stays null in all attempts', async () => {
-  const slow = Promise.withResolvers<ActionOutcome>();
-  const seen: JsonObject[] = [];
-  const kit = await sessionKit({
-    executors: {
-      tool: async ({ action, parameters, attempt }) => {
-        if (action.id === 'slow') return await slow.promise;
-        if (action.id === 'fast') return { ok: true, output: 'fast' };
-        seen.push(parameters);
-        if (attempt > 1) return { ok: true, output: null };
-        return { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
-      },
-    },
-  });
-  const either = {
-    name: 'echo',
-    parameters: { fast: '$fast', slow: '$slow' },
-    depends_on: ['fast', 'slow'],
-    wait_for_all: false,
-    retry: { max_attempts: 2, delay: 1, backoff: 'none' },
-  };
-  const ended = runText(
-    kit,
-    ACTION('slow', {}),
-    ACTION('fast', {}),
-    `<action type="tool" mode="async" id="either">${JSON.stringify(either)}</action>`,
-  );
-  await settle();
-  expect(seen).toEqual([{ fast: 'fast', slow: null }]);
-  slow.resolve({ ok: true, output: 'late' });
-  await settle();
-  kit.clock.advance(1_000);
-  await ended;
-  expect(seen).toEqual([
-    { fast: 'fast', slow: null },
-    { fast: 'fast', slow: null },
-  ]);
 });

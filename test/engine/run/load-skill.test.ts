@@ -3,14 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { SkillDefinition } from '../../../src/domain/manifests/skill.ts';
-import type { ModelRequest } from '../../../src/domain/ports/model.ts';
 import { toolOf } from '../../support/definitions.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
-import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
-import { say, sessionKit, settle } from '../../support/session-kit.ts';
+import { say, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
-import { send } from '../../support/send.ts';
-import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const LOAD = '<action type="internal" name="load_skill" id="s" mode="async">{"name":"forms"}</action>';
 const ECHO = '<action name="echo" id="e" mode="async">{"text":"hi"}</action>';
@@ -64,36 +59,6 @@ describe('[C8] a run that loads a skill', () => {
     for (const at of [1, 2]) expect(shownTo(kit, at)).toContain(text);
     expect(shownTo(kit, 3)).not.toContain(text);
     expect(shownTo(kit, 3)).toContain(`${'x'.repeat(1_000)}`);
-  });
-
-  test('whose host is lost at any append ends after a recovery, with the text in its prompt', async () => {
-    let appends = 1;
-    for (let atAppend = 1; atAppend <= appends; atAppend += 1) {
-      const disk = openNodeSql();
-      const clock = new VirtualClock();
-      const script = (request: ModelRequest): string =>
-        JSON.stringify(request.messages).includes('Ask first.') ? END : LOAD;
-      const lives = [{ atAppend, leaves: 'torn' } as const, null];
-      let last: SessionKit | null = null;
-      for (const crash of lives) {
-        const sql = new CrashingSql(disk, crash);
-        // oxlint-disable-next-line no-loop-func -- each life ends before the next one begins
-        last = await kitWith(skillOf('Ask first.'), { sql, clock, script: [script, script, script] }).catch(() => null);
-        const work = async (): Promise<void> => {
-          await last?.session.recover();
-          if (last?.session.runs().length === 0) {
-            await send(last, 'go', { idempotencyKey: 'once' });
-          }
-        };
-        // After the crash, the work of a host never ends.
-        void work().catch(() => undefined);
-        for (let turn = 0; turn < 20; turn += 1) await settle();
-        appends = Math.max(appends, sql.appends);
-      }
-      expect(last?.session.runs()[0]?.status, `append ${atAppend}`).toBe('completed');
-      expect(disk.exec(`SELECT 1 FROM ${EVERY_EVENT} WHERE type = 'skill_loaded'`)).not.toEqual([]);
-    }
-    expect(appends).toBeGreaterThan(8);
   });
 
   test('a tool with the name of the action is not a skill', async () => {

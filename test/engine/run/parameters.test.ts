@@ -78,12 +78,6 @@ describe('[H7] parameters of an action', () => {
     expect(of(result, 'broken')).toMatchObject({ status: 'rejected', parameters: null });
   });
 
-  test('of a retried action are those of its first attempt', async () => {
-    const kit = await sessionKit();
-    const result = await runText(kit, act('a', { name: 'echo', parameters: { fail_times: 1, x: '$$1' }, retry: 1 }));
-    expect(of(result, 'a')).toMatchObject({ status: 'failed', parameters: { fail_times: 1, x: '$1' } });
-  });
-
   test('that are long are cut with a marker, declared or resolved', async () => {
     const { options } = recorder();
     const kit = await sessionKit({ ...options, variables: { big: 'v'.repeat(100_000) } });

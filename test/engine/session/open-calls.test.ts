@@ -2,12 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { AutomaticTrigger } from '../../../src/domain/ports/children.ts';
-import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { callsOf, documentOf } from '../../support/client-calls.ts';
 import { say, sessionKit, settle } from '../../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
-import { call, finish } from '../generation/deltas.ts';
 import { definition } from '../workflow/steps.ts';
 
 const LAMP: ToolDefinition = toolOf({ type: 'client' }, { name: 'lamp', parameters: { type: 'object' } });
@@ -122,32 +120,5 @@ describe('[C3] a client tool is an action like others', () => {
     await settle();
     expect(await say(kit, 'again')).toMatchObject({ status: 'completed', response: 'lit' });
     expect(callsOf(kit)).toHaveLength(1);
-  });
-
-  test('a function call of the native dialect is checked against the schema of the passed tool', async () => {
-    const tool: PassedTool = {
-      name: 'pick_color',
-      description: '',
-      parameters: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
-    };
-    const kit = await kitOf({
-      agent: (agent) => ({ ...agent, protocol: { ...agent.protocol, dialect: 'tool_calls' } }),
-      script: [
-        [call('pick_color', '{"n": "x"}', 'c1'), finish()],
-        [call('pick_color', '{"n": 2}', 'c2'), finish()],
-        'Thanks.',
-      ],
-    });
-    const request = { content: 'go', tools: [tool], ifBusy: 'queue', tokens: false, idempotencyKey: null } as const;
-    await kit.session.message(request);
-    const waiting = await documentOf(kit);
-    expect(waiting).toMatchObject({
-      status: 'waiting',
-      pending: [{ name: 'pick_color', parameters: { n: 2 } }],
-      actions: [{ error: { code: 'invalid_parameters' } }, { status: 'running' }],
-    });
-    await kit.session.settleCall(callsOf(kit)[0] ?? '', { output: 'red' });
-    expect(await documentOf(kit)).toMatchObject({ status: 'completed', response: 'Thanks.' });
-    expect(kit.requests.at(-1)?.messages.at(-1)).toMatchObject({ role: 'tool' });
   });
 });

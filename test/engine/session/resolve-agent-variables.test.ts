@@ -80,13 +80,6 @@ describe('[M5] [Z3] an agent', () => {
     expect(text).toContain('blue');
     expect(text).not.toContain('TEAM');
   });
-
-  test('has its feeds switched', () => {
-    const switched = { ...feedOf('f', {}), enabledBy: '${FLAG:-no}' };
-    expect(resolveAgentVariables(assistant({ ...PLAIN, feeds: [switched] }), RECORD).agent.feeds).toMatchObject([
-      { enabled: false },
-    ]);
-  });
 });
 
 test('[F1] [M5] variables in the parameters of feeds are replaced at any depth; member names are unchanged', () => {

@@ -118,13 +118,6 @@ describe('[C10] a summary', () => {
     );
   });
 
-  test('is written again only if the border has moved', async () => {
-    const kit = await talk({ memory: { ...MEMORY, summarizeAfter: 8 } });
-    await sayAll(kit, 1, 12);
-    expect(kit.summaries).toHaveLength(1);
-    expect(changes(kit)).toEqual([{ until: runId(kit, 4), turns: 4, run: runId(kit, 9) }]);
-  });
-
   test('keeps all that precedes a turn the same between two moves of the border', async () => {
     const kit = await talk({ memory: { ...MEMORY, summarizeAfter: 8 } });
     await sayAll(kit, 1, 24);
