@@ -20,90 +20,13 @@ import { documents } from '../documents.ts';
 const RUNS = Number(process.env['CORTEX_FUZZ_RUNS'] ?? 150);
 
 const FRAGMENTS = [
-  '<thought>',
-  '</thought>',
-  '<think>',
-  '</thinking>',
-  '<response>',
-  '<response final="true">',
-  '</response>',
-  '<action name="x">',
-  '<action name="y" id="i">',
-  '<action type="python">',
-  '<action ',
-  '<action/>',
-  '<action name=z/>',
-  '</action>',
-  '</action >',
-  '</thought\n>',
-  '</act',
-  '<',
-  '</',
-  '>',
-  '/>',
-  '<results>',
-  '</results>',
-  '<system>',
-  '<context_feed id="a">',
-  '{',
-  '}',
-  '[',
-  ']',
-  '{"a":1}',
-  '{"a":"',
-  '"',
-  "'",
-  '\\',
-  '\\"',
-  ',',
-  ':',
-  '"b":',
-  '1',
-  'true',
-  'None',
-  '/*',
-  '*/',
-  '//',
-  '```',
-  '~~~',
-  '```json\n',
-  '\n```\n',
-  '`',
-  '``',
-  '`</response>`',
-  '` ',
-  '\n',
-  '\r\n',
-  ' ',
-  '  ',
-  '\t',
-  '$',
-  '$$',
-  '$a',
-  '${a}',
-  '${',
-  '$a.b',
-  '[0]',
-  '[123456789',
-  '.',
-  'a',
-  'text',
-  'é',
-  '漢字',
-  '\u{1F600}',
-  '\ud83d',
-  '\ude00',
-  '\u0000',
-  ' id="q"',
-  ' depends_on=["a","b"',
-  '=',
-  'final',
-  '&quot;',
-  '<b>',
-  'List<int>',
-  '<action_result',
-  '\uFEFF',
-] as const;
+  '<thought>§</thought>§<think>§</thinking>§<response>§<response final="true">§</response>§<action name="x">',
+  '<action name="y" id="i">§<action type="python">§<action §<action/>§<action name=z/>§</action>§</action >',
+  '</thought\n>§</act§<§</§>§/>§<results>§</results>§<system>§<context_feed id="a">§{§}§[§]§{"a":1}§{"a":"§"§\'§\\',
+  '\\"§,§:§"b":§1§true§None§/*§*/§//§```§~~~§```json\n§\n```\n§`§``§`</response>`§` §\n§\r\n§ §  §\t§$§$$§$a§${a}',
+  '${§$a.b§[0]§[123456789§.§a§text§é§漢字§\u{1F600}§\ud83d§\ude00§\u0000§ id="q"§ depends_on=["a","b"§=§final§&quot;',
+  '<b>§List<int>§<action_result§\uFEFF',
+].flatMap((line) => line.split('§'));
 const soup = fc.array(fc.constantFrom(...FRAGMENTS), { maxLength: 60 }).map((pieces) => pieces.join(''));
 const options = fc.record({
   json: fc.constantFrom('repair' as const, 'strict' as const),
@@ -386,22 +309,4 @@ test('[P3] the name of an attribute is read in linear time, whatever characters 
     const events = parser.feed(tag.repeat(500));
     expect(rejectionsOf(events).map(({ code }) => code)).toEqual(['invalid_action', 'too_many_actions']);
   }
-});
-
-test.each([
-  [' 500ms ', 500],
-  ['2 m', 120_000],
-  ['1.5s', 1_500],
-])('[P6] a timeout of %j is %i ms', (timeout, ms) => {
-  const declared = parse(`<action id="a">${JSON.stringify({ name: 'echo', timeout })}</action>`).find(
-    (event) => event.type === 'action_declared',
-  );
-  expect(declared?.action.timeoutMs).toBe(ms);
-});
-
-test.each(['["a", \'b\'', "'a','b'", '`a`, "b"'])('[P5] the list %j contains a and b', (depends_on) => {
-  const declared = parse(`<action id="c">${JSON.stringify({ name: 'echo', depends_on })}</action>`).find(
-    (event) => event.type === 'action_declared',
-  );
-  expect(declared?.action.dependsOn).toEqual(['a', 'b']);
 });
