@@ -143,14 +143,19 @@ describe('[P9] actions in <think>', () => {
 
 describe('[P10] final', () => {
   test.each([
-    ['" TRUE "', true],
-    ['"yes"', true],
-    ['"1"', true],
-    ['"final"', true],
-    ['"no"', false],
-    ['"0"', false],
-    ['" Auto "', null],
-  ])('=%s is %j', (value, final) => {
-    expect(parse(`<response FINAL=${value}>a</response>`)[0]).toEqual({ type: 'response_started', offset: 0, final });
+    ['', null],
+    ['final', true],
+    ['final="true"', true],
+    ["final='false'", false],
+    ['final=False', false],
+    ['FINAL=" TRUE "', true],
+    ['final="yes"', true],
+    ['final="1"', true],
+    ['final="final"', true],
+    ['final="no"', false],
+    ['final="0"', false],
+    ['final=" Auto "', null],
+  ])('<response %s> is %j', (attribute, final) => {
+    expect(parse(`<response ${attribute}>a</response>`)[0]).toEqual({ type: 'response_started', offset: 0, final });
   });
 });

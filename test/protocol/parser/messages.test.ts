@@ -20,106 +20,92 @@ function told(events: readonly ProtocolEvent[]): string[] {
 const unclosed = 'The action was not closed, so it does not run';
 
 describe('[P8] messages', () => {
-  test.each<[text: string, expected: string[], options?: Partial<ParserOptions>]>([
+  test.each<[text: string, expected: string, options?: Partial<ParserOptions>]>([
     [
       'a <results id="x">b</results>',
-      ['forged_tag at 2: <results> is reserved for the runtime; it was dropped with its content'],
+      'forged_tag at 2: <results> is reserved for the runtime; it was dropped with its content',
     ],
     [
       '</thought>a</response >',
       [
         'stray_close_tag at 0: </thought> closes no open block; it was dropped',
         'stray_close_tag at 11: </response> closes no open block; it was dropped',
-      ],
+      ].join('\n'),
     ],
-    ['<thought>a', ['unclosed at 10: The thought has no closing tag; it was closed here']],
-    ['<response>a', ['unclosed at 11: The response has no closing tag; it was closed here']],
-    ['<thought>a<response>b</response>', ['unclosed at 10: The thought has no closing tag; it was closed here']],
+    ['<thought>a', 'unclosed at 10: The thought has no closing tag; it was closed here'],
+    ['<response>a', 'unclosed at 11: The response has no closing tag; it was closed here'],
+    ['<thought>a<response>b</response>', 'unclosed at 10: The thought has no closing tag; it was closed here'],
     [
       '<action name="a">{"x":1}',
-      [`unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}`],
+      `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}`,
     ],
     [
       '<action name="a">{"x":1}</action',
-      [`unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}</action`],
+      `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}</action`,
     ],
     [
       '<action name="a">{"x":1}</action ',
-      [`unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}`],
+      `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: the text ended | <action name="a">{"x":1}`,
     ],
     [
       '<thought><action name="a">{"x":1}</thought>',
-      [
-        `unclosed at 1:10: Action "auto_1", line 1: ${unclosed}: </thought> was found where its </action> was expected | <action name="a">{"x":1}`,
-      ],
+      `unclosed at 1:10: Action "auto_1", line 1: ${unclosed}: </thought> was found where its </action> was expected | <action name="a">{"x":1}`,
     ],
     [
       '<action name="a">{<thought>b</thought>',
-      [
-        `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: <thought> was found before its </action> | <action name="a">{`,
-      ],
+      `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: <thought> was found before its </action> | <action name="a">{`,
     ],
     [
       'x\n  <action name="a"',
-      [
-        `unclosed at 2:3: Action "auto_1", line 2: ${unclosed}: the text ended inside its opening tag | <action name="a">`,
-      ],
+      `unclosed at 2:3: Action "auto_1", line 2: ${unclosed}: the text ended inside its opening tag | <action name="a">`,
     ],
     [
       '<action name="a" <thought>b</thought>',
-      [
-        `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: another tag begins inside its opening tag | <action name="a" >`,
-      ],
+      `unclosed at 1:1: Action "auto_1", line 1: ${unclosed}: another tag begins inside its opening tag | <action name="a" >`,
     ],
-    ['<response final="perhaps">a</response>', ['invalid_field at 0: final="perhaps" is neither true nor false']],
-    ['<response tone="x" final>a</response>', ['unknown_attribute at 0: <response> has no attribute tone']],
+    ['<response final="perhaps">a</response>', 'invalid_field at 0: final="perhaps" is neither true nor false'],
+    ['<response tone="x" final>a</response>', 'unknown_attribute at 0: <response> has no attribute tone'],
     [
       '<think>\n <action name="x"/></think>',
-      ['action_in_reasoning at 9: Actions inside <think> are drafts and do not run'],
+      'action_in_reasoning at 9: Actions inside <think> are drafts and do not run',
     ],
     [
       '<action name="a" id="i"/>\n<action name="a" id="i"/>\n <action name="b" id="i">{}</action>',
       [
         'duplicate_action at 26: The action "i" was declared twice with the same text; it runs once',
         'duplicate_id at 3:2: Action "i", line 3: The id "i" is already used in this generation; choose another | <action name="b" id="i">{}',
-      ],
+      ].join('\n'),
     ],
     [
       '<action name="a">\n{"x": 1,}</action>',
-      [
-        'invalid_json at 2:9: Action "auto_1", line 2: The body is not a JSON object: unexpected comma before "}" | {"x": 1,}',
-      ],
+      'invalid_json at 2:9: Action "auto_1", line 2: The body is not a JSON object: unexpected comma before "}" | {"x": 1,}',
       { json: 'strict' },
     ],
     [
       '<action name="a">[1]</action>',
-      ['invalid_json at 1:18: Action "auto_1", line 1: The body must be one JSON object | [1]'],
+      'invalid_json at 1:18: Action "auto_1", line 1: The body must be one JSON object | [1]',
     ],
     [
       ' <action type="magic">{}</action>',
-      [
-        `invalid_action at 1:2: Action "auto_1", line 1: type "magic" does not exist (known: ${ACTION_TYPES.join(', ')}) | <action type="magic">{}`,
-      ],
+      `invalid_action at 1:2: Action "auto_1", line 1: type "magic" does not exist (known: ${ACTION_TYPES.join(', ')}) | <action type="magic">{}`,
     ],
     [
       '<action/><action name="b"/><action name="c"/>',
       [
         'invalid_action at 1:1: Action "auto_1", line 1: the tool action has no name: put "name" in the body | <action>',
         'too_many_actions at 1:10: Action "auto_2", line 1: More than 1 actions; this one and all later ones are ignored | <action name="b">',
-      ],
+      ].join('\n'),
       { maxActions: 1 },
     ],
     [
       '<action name="a">{}</action>',
-      [
-        'too_many_actions at 1:1: Action "auto_1", line 1: More than 0 actions; this one and all later ones are ignored | <action name="a">{}',
-      ],
+      'too_many_actions at 1:1: Action "auto_1", line 1: More than 0 actions; this one and all later ones are ignored | <action name="a">{}',
       { actionsLeft: -1 },
     ],
   ])('%j', (text, expected, options) => {
-    expect(told(parse(text, options))).toEqual(expected);
+    expect(told(parse(text, options)).join('\n')).toBe(expected);
     for (const { name, chunks } of waysToCut(text, 8))
-      expect(told(feedChunks(chunks, options)), name).toEqual(expected);
+      expect(told(feedChunks(chunks, options)).join('\n'), name).toBe(expected);
   });
 
   test('[P16] of a tag, a body and a generation that are too long', () => {
