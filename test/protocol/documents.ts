@@ -9,49 +9,15 @@ interface Piece {
 
 const NAMES = ['search', 'fetch', 'a_1', 'http.get', 'größe'];
 /** Text without a meaning for the parser, but similar to tags. */
-const plain = fc
-  .array(
-    fc.constantFrom(
-      'word',
-      ' ',
-      '\n',
-      'x < y',
-      '<b>',
-      '</b>',
-      'List<int>',
-      '`code`',
-      '1 > 0',
-      'é漢\u{1F600}',
-      '"',
-      "'",
-      '{',
-      '}',
-      '&lt;',
-      '#',
-      '<actions>',
-      '/',
-      '\\',
-    ),
-    { minLength: 1, maxLength: 8 },
-  )
-  .map((words) => `w${words.join('')}w`);
+const WORDS = 'word| |\n|x < y|<b>|</b>|List<int>|`code`|1 > 0|é漢\u{1F600}|"|\'|{|}|&lt;|#|<actions>|/|\\'.split('|');
+const plain = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 8 }).map((words) => `w${words.join('')}w`);
 const json: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3 },
     fc.constantFrom<Json>(null, true, false, 0, -1.5, 1e21),
     fc.string({ maxLength: 10 }).map((text) => text.replaceAll('$', '')),
     fc.constantFrom(
-      '</action>',
-      '<response>',
-      '</thought>',
-      '"quoted"',
-      '\\',
-      '\n',
-      '{"a":1}',
-      "it's",
-      '/* x */',
-      '```',
-      '<action name="x">',
+      ...'</action>|<response>|</thought>|"quoted"|\\|\n|{"a":1}|it\'s|/* x */|```|<action name="x">'.split('|'),
     ),
     fc.array(tie('value'), { maxLength: 3 }),
     fc.dictionary(fc.constantFrom('a', 'b', 'key', '__proto__', '</action>'), tie('value'), {
