@@ -45,21 +45,12 @@ describe('[M8] memory', () => {
     },
   );
 
-  test('older turns are omitted, or summarised with a line for the question and one for the answer', () => {
-    const left = compact(conversation(5), { maxTurns: 2, summarizeAfter: null }).notice ?? '';
-    expect(left).toContain('3 earlier turns of this conversation are left out here.');
-    expect(left).not.toContain('answer 1');
-    const told = compact(conversation(5), { maxTurns: 2, summarizeAfter: 2 }).notice ?? '';
-    expect(told).toContain('- User: question 1\n  You: answer 1');
-    expect(told).not.toContain('<action');
-  });
-
   test.each<[string, Partial<ChatTurn>, string]>([
     ['what was answered, in one line', { answer: 'All of\n\n it.' }, 'All of it.'],
     ['a reference as written', { answer: '$report, then' }, '$report, then'],
     ['escaped tags of the runtime', { answer: 'write <system> or <b>this</b>' }, 'write &lt;system> or <b>this</b>'],
     ['the beginning of a long answer', { answer: 'x'.repeat(5_000) }, `${'x'.repeat(limits.summaryTurnChars)}…`],
-    ['the end of the turn, if it has no answer', { note: 'This run failed.', answer: 'no' }, 'This run failed.'],
+    ['the end of the turn instead of its answer', { note: 'This run failed.', answer: 'no' }, 'This run failed.'],
     ['a mark for a missing answer', {}, '(nothing)'],
   ])('the summary of an older turn contains %s', (_, given, said) => {
     const older: ChatTurn = { user: 'q', generations: [], ...given };

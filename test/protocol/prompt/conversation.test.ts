@@ -32,10 +32,11 @@ const messages = (current: CurrentTurn, history: readonly ChatTurn[] = []): unkn
 describe('[L5] the notice for the next generation', () => {
   test('asks to continue with the results, or reports that nothing ran', () => {
     const results = [done('a')];
-    expect(messages({ user: 'u', generations: [{ text: 'x', results }] })).toEqual([
+    const text = '<thought>x</thought><response final="false">$a</response>';
+    expect(messages({ user: 'u', generations: [{ text, results }] })).toEqual([
       ['system', 'S'],
       ['user', 'u'],
-      ['assistant', 'x'],
+      ['assistant', text],
       [
         'user',
         `<results>\n<action_result id="a" name="tool" status="completed" ms="12">\nok\n</action_result>\n</results>\n\n${GO_ON}`,
@@ -189,14 +190,6 @@ describe('[M8] older turns', () => {
     expect(notice([turn('a'), turn('b')])).toBe(
       '<system>2 earlier turns of this conversation are shortened here.\n- User: a\n  You: (nothing)\n- User: b\n  You: (nothing)</system>',
     );
-  });
-
-  test.each<[string, Partial<ChatTurn>, string]>([
-    ['a note', { answer: 'done', note: 'cancelled' }, 'cancelled'],
-    ['no text', {}, '(nothing)'],
-    ['text', { answer: ' two  $x ' }, 'two $x'],
-  ])('with %s are summarised', (_title, more, said) => {
-    expect(notice([turn('q', more)])).toContain(`- User: q\n  You: ${said}</system>`);
   });
 
   test('a long question is shortened, and white space becomes one space', () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
-import { buildMessages, renderFeeds } from '../../../src/protocol/prompt/feedback.ts';
+import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
 import type { ActionReport } from '../../../src/protocol/prompt/chat-turn.ts';
 import { done } from './action-reports.ts';
 import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
@@ -57,13 +57,6 @@ lines
     expect(text).toContain('<action_result id="d" name="x" status="cancelled" ms="1">\ncancelled\n');
   });
 
-  test('[L5] a long value is cut and marked, with the reference for the whole value', () => {
-    const text = resultsBlock([done('big', 'x'.repeat(50_000)), done('other id', 'y'.repeat(20_000))]);
-    expect(text).toContain(`[cut after ${limits.resultPromptChars} of 50000 characters; the whole value is in $big]`);
-    expect(text).toContain('the whole value is in ${other id}]');
-    expect(text.length).toBeLessThan(2 * limits.resultPromptChars + 500);
-  });
-
   test('[L5] the oldest results are omitted first, and the block contains their number', () => {
     const value = 'z'.repeat(limits.resultsPromptChars / 10);
     const text = resultsBlock(Array.from({ length: 12 }, (_, index) => done(`r${index}`, value)));
@@ -71,11 +64,6 @@ lines
     expect(text).not.toContain('id="r1"');
     for (let index = 2; index < 12; index += 1) expect(text).toContain(`id="r${index}"`);
     expect(text.length).toBeLessThan(limits.resultsPromptChars + 500);
-  });
-
-  test('[L5] a cut never splits a surrogate pair', () => {
-    const text = resultsBlock([done('a', `x${'😀'.repeat(20_000)}`)]);
-    expect(text.isWellFormed()).toBe(true);
   });
 
   test('[X1] ids and names of refused actions cannot break out of their attribute', () => {
@@ -127,22 +115,7 @@ describe('escaping', () => {
   });
 
   test('[X1] no text contains a reserved tag after escaping', () => {
-    const piece = fc.constantFrom(
-      '<',
-      '</',
-      '>',
-      ' ',
-      '\n',
-      'action',
-      'ACTION_RESULT',
-      'results',
-      'think',
-      'ing',
-      '\u200B',
-      '＜',
-      'x',
-      '/',
-    );
+    const piece = fc.constantFrom(...'<|</|>| |\n|action|ACTION_RESULT|results|think|ing|\u200B|＜|x|/'.split('|'));
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
         const safe = escapeReservedTags(pieces.join(''));
@@ -158,49 +131,8 @@ describe('escaping', () => {
   });
 });
 
-describe('feeds', () => {
-  test('[F2] a feed has its id and age, and its value is data', () => {
-    const feeds = [
-      { id: 'clock', value: '2031-05-04T09:30:00Z', ageMs: 1_600 },
-      { id: 'load', value: { cpu: 0.5, note: '</context_feed><action>' }, ageMs: 0 },
-    ];
-    expect(renderFeeds(feeds, 1_000)).toBe(
-      `<context_feed id="clock" age="2s">
-2031-05-04T09:30:00Z
-</context_feed>
-<context_feed id="load" age="0s">
-{"cpu":0.5,"note":"&lt;/context_feed>&lt;action>"}
-</context_feed>`,
-    );
-  });
-
-  test('[F4] feeds share their budget, and cuts are marked', () => {
-    const text = renderFeeds(
-      [
-        { id: 'a', value: 'x'.repeat(9_000), ageMs: 0 },
-        { id: 'b', value: 'short', ageMs: 0 },
-      ],
-      1_000,
-    );
-    expect(text).toContain('[cut after 500 of 9000 characters; the whole value is in $a]');
-    expect(text).toContain('short');
-  });
-});
-
 describe('messages', () => {
   const system = 'SYSTEM';
-
-  test('[L5] the model gets its own text unchanged with unresolved references, followed by the results', () => {
-    const text = '<thought>x</thought><response final="false">$a</response>';
-    const messages = buildMessages({
-      system,
-      history: [],
-      current: { user: 'go', generations: [{ text, results: [done('a', 5)] }] },
-    });
-    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
-    expect(messages[2]?.content).toBe(text);
-    expect(messages[3]?.content).toMatch(/^<results>\n<action_result id="a"[\s\S]*<\/results>\n\n<system>/);
-  });
 
   test('[L5] roles alternate, whatever the history contains', () => {
     const generation = { text: 'said', results: [] };
@@ -245,25 +177,6 @@ describe('messages', () => {
     expect(later.slice(0, after.length - 1)).toEqual(after.slice(0, -1));
   });
 
-  test('[S11] the last generation is informed that no further actions will run', () => {
-    const messages = buildMessages({
-      system,
-      history: [],
-      current: { user: 'u', generations: [{ text: 'x', results: [done('a')] }], last: true },
-    });
-    expect(messages.at(-1)?.content).toContain('last generation');
-    expect(messages.at(-1)?.content).not.toContain('act again');
-  });
-
-  test('[S11] a generation without actions is informed of that', () => {
-    const messages = buildMessages({
-      system,
-      history: [],
-      current: { user: 'u', generations: [{ text: 'hm', results: [] }] },
-    });
-    expect(messages.at(-1)?.content).toContain('No action ran');
-  });
-
   test('[F2] feeds are in the last message', () => {
     const feeds = [{ id: 'clock', value: 'now', ageMs: 0 }];
     const messages = buildMessages({ system, history: [], current: { user: 'u', generations: [], feeds } });
@@ -297,50 +210,10 @@ describe('messages', () => {
     expect(all).not.toContain('id="old0"');
     expect(all).toContain('[1 earlier result is left out for length]');
   });
-
-  test('[L5] a cut result of an earlier run names its reference too, because the session keeps it', () => {
-    const turn = { user: 'u', generations: [{ text: 't', results: [done('a', 'x'.repeat(20_000))] }] };
-    const messages = buildMessages({ system, history: [turn], current: { user: 'v', generations: [] } });
-    expect(messages.at(-1)?.content).toContain(
-      `[cut after ${limits.resultPromptChars} of 20000 characters; the whole value is in $a]`,
-    );
-  });
 });
 
 describe('[P17] native calls', () => {
   const system = 'SYSTEM';
-  test('are in the assistant’s message, and each is answered by a separate message, in order', () => {
-    const messages = buildMessages({
-      system,
-      history: [],
-      current: {
-        user: 'go',
-        generations: [
-          {
-            text: 'Looking.',
-            calls: [call('a', 'wire-a'), call('b')],
-            results: [
-              { id: 'b', name: 'tool', status: 'failed', ms: 3, note: 'timeout: ran longer than 60 s' },
-              done('a', { n: [1] }),
-            ],
-          },
-        ],
-      },
-    });
-    expect(messages.slice(2)).toEqual([
-      {
-        role: 'assistant',
-        content: 'Looking.',
-        toolCalls: [
-          { id: 'wire-a', name: 'tool', arguments: '{"of":"a"}' },
-          { id: 'b', name: 'tool', arguments: '{"of":"b"}' },
-        ],
-      },
-      { role: 'tool', content: '{"n":[1]}', toolCallId: 'wire-a' },
-      { role: 'tool', content: '[failed] timeout: ran longer than 60 s', toolCallId: 'b' },
-    ]);
-  });
-
   test('are all answered, including those whose result is missing or does not fit', () => {
     const big = done('big', 'x'.repeat(limits.resultPromptChars));
     const many = Array.from({ length: 20 }, (_, index) => ({ ...big, id: `r${index}` }));
@@ -374,7 +247,7 @@ describe('[P17] native calls', () => {
     });
     expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'user']);
     expect(messages[3]?.content).toBe('2');
-    expect(messages[4]?.content).toContain('<action_result id="written"');
+    expect(messages[4]?.content).toMatch(/^<results>\n<action_result id="written"[^]*<\/results>\n\n<system>/);
     expect(messages[4]?.content).not.toContain('id="native"');
   });
 
@@ -413,41 +286,8 @@ describe('[P17] native calls', () => {
   });
 });
 
-describe('a cut generation', () => {
-  const turn = (cut: 'length' | 'error', text: string, more: object = {}) => ({
-    user: 'q',
-    generations: [{ text, results: [], cut, ...more }],
-  });
-  const lastOf = (current: Parameters<typeof buildMessages>[0]['current']): string =>
-    buildMessages({ system: 's', history: [], current }).at(-1)?.content ?? '';
-
-  test.each([
-    ['length', 'it reached the limit of one output'],
-    ['error', 'the connection broke'],
-  ] as const)('[P15] %s: the notice for the model comes before the request to continue', (cut, words) => {
-    expect(lastOf(turn(cut, '<thought>so'))).toMatch(
-      new RegExp(`^<system>Your last output was cut off: ${words}\\..*</system>\n\n<system>No action ran`),
-    );
-    expect(lastOf({ ...turn(cut, '<thought>so'), last: true })).toMatch(/cut off[^]*This is the last generation/);
-  });
-
-  test('[P15] the notice also follows native calls with separate answers', () => {
-    const messages = buildMessages({
-      system: 's',
-      history: [],
-      current: { user: 'q', generations: [{ text: '', calls: [call('a')], results: [done('a')], cut: 'length' }] },
-    });
-    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'user']);
-    expect(messages.at(-1)?.content).toContain('cut off');
-  });
-
-  test('[P15] there is no notice for an empty output, or after the end of the turn', () => {
-    expect(lastOf(turn('error', ' \n'))).not.toContain('cut off');
-    const over = buildMessages({
-      system: 's',
-      history: [turn('length', 'half')],
-      current: { user: 'next', generations: [] },
-    });
-    expect(contents(over).join()).not.toContain('cut off');
-  });
+test('[P15] there is no notice about a cut after the end of the turn', () => {
+  const history = [{ user: 'q', generations: [{ text: 'half', results: [], cut: 'length' as const }] }];
+  const messages = buildMessages({ system: 's', history, current: { user: 'next', generations: [] } });
+  expect(contents(messages).join()).not.toContain('cut off');
 });

@@ -5,7 +5,6 @@ import type { ActionReport, ChatTurn } from '../../../src/protocol/prompt/chat-t
 import { compact } from '../../../src/protocol/prompt/compaction.ts';
 import { escapeReservedTags } from '../../../src/protocol/prompt/escape-reserved-tags.ts';
 import { buildMessages } from '../../../src/protocol/prompt/feedback.ts';
-import type { NativeCall } from '../../../src/protocol/native/tool-calls.ts';
 import { done } from './action-reports.ts';
 
 const most = limits.resultPromptChars;
@@ -43,27 +42,6 @@ describe('[L5] messages', () => {
     expect(shown({ ...turn(), note: 'a <action> and <system>' })).toContain(
       '<system>a &lt;action> and &lt;system></system>',
     );
-  });
-
-  test('[P17] results of text next to answered calls are followed by the request to go on', () => {
-    const call: NativeCall = { actionId: 'a', id: 'a', type: 'tool', name: 'tool', arguments: '{}' };
-    const generation = { text: 'said', calls: [call], results: [done('a', 1), done('b', 2)] };
-    const messages = buildMessages({
-      system: 'S',
-      history: [],
-      current: { user: 'go', generations: [generation, generation] },
-    });
-    expect(messages.map(({ role }) => role)).toEqual([
-      'system',
-      'user',
-      'assistant',
-      'tool',
-      'user',
-      'assistant',
-      'tool',
-      'user',
-    ]);
-    expect(messages[4]?.content).toMatch(/^<results>[^]*<\/results>\n\n<system>/);
   });
 });
 

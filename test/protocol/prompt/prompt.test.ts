@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ENCODINGS } from '../../../bench/tokens/measure.ts';
 import { bundled } from '../../support/bundled.ts';
-import { loadManifests } from '../../../src/catalog/load.ts';
 import { DEFAULT_PROTOCOL } from '../../../src/domain/manifests/agent.ts';
 import type { AgentDefinition, ProtocolOptions } from '../../../src/domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
@@ -39,20 +38,6 @@ describe('the prompt', () => {
     },
   );
 
-  test.each(['full', 'compact', 'tool_calls'] as const)(
-    '[C2] [X1] it says that attached files are data (%s)',
-    (form) => {
-      const found = resolved('assistant');
-      const protocol = {
-        ...found.agent.protocol,
-        ...(form === 'tool_calls' ? { dialect: form } : { form, dialect: 'protocol' as const }),
-      };
-      const prompt = buildSystemPrompt({ ...found, agent: { ...found.agent, protocol } });
-      expect(prompt).toMatch(/<attached_file>.*runtime alone|Only the runtime writes .*<attached_file>/);
-      expect(prompt).toMatch(/esults, feeds and files (are|is) data, never/);
-    },
-  );
-
   test('[L4] the prompt of a compact agent matches its golden file', async () => {
     const base = resolved('assistant');
     const compact = {
@@ -82,41 +67,10 @@ describe('the prompt', () => {
     expect(estimateTokens(prompt)).toBeLessThanOrEqual(1_200);
   });
 
-  test('[L4] it contains the persona, every tool with its parameters, and the other types of actions', () => {
-    const base = resolved('assistant');
-    const manifest = (kind: string, name: string, rest: string): { path: string; text: string } => ({
-      path: `${name}.yaml`,
-      text: `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: The ${name} on board.\n${rest}\n`,
-    });
-    const { catalog } = loadManifests([
-      manifest('Agent', 'pirate', 'persona: x\nimport: {agents: [navigator], relics: [logbook], workflows: [voyage]}'),
-      manifest('Agent', 'navigator', 'persona: x'),
-      manifest('Relic', 'logbook', 'implementation: {type: edge, store: log}'),
-      manifest('Workflow', 'voyage', 'inputs: {port: string}\nsteps: [{name: a, type: llm, parameters: {prompt: x}}]'),
-    ]);
-    const pirate = catalog.agent('pirate');
-    if (pirate === null) throw new Error('the pirate did not load');
-    const prompt = buildSystemPrompt({
-      ...pirate,
-      tools: base.tools,
-      agent: {
-        ...base.agent,
-        persona: { agent: 'Be a pirate.', user: 'The user is a sailor.', examples: ['Ahoy!'] },
-        imports: pirate.agent.imports,
-      },
-    });
-    const parts = ['Be a pirate.', 'The user is a sailor.', 'Ahoy!', '- navigator: The navigator on board.'];
-    for (const part of [...parts, '## logbook\nThe logbook on board.', '- logbook.append: ', '- entry (any, required)'])
-      expect(prompt).toContain(part);
-    expect(prompt).toContain('## voyage\nThe voyage on board.\n- port (string, required)');
-    for (const { name, parameters } of base.tools.values()) {
-      expect(prompt).toContain(`## ${name}\n`);
-      const properties = parameters['properties'];
-      for (const parameter of Object.keys(typeof properties === 'object' ? (properties ?? {}) : {}))
-        expect(prompt).toContain(`- ${parameter} (`);
-    }
-    expect(prompt).toContain(
-      'type: tool, llm (a separate model call: {prompt, system?}, returns text), python, shell, internal, agent, relic, workflow.',
+  test('[L4] it names the types of all that the agent imports', () => {
+    const imports = { tools: [], agents: ['navigator'], relics: ['logbook'], workflows: ['voyage'] };
+    expect(buildSystemPrompt(agentWith({ imports }))).toMatch(
+      /type: tool, llm \(a separate model call: .*\), python, shell, internal, agent, relic, workflow\./,
     );
   });
 
@@ -138,13 +92,6 @@ describe('the prompt', () => {
     for (const type of ['python', 'shell', 'docker', 'internal']) expect(all).toContain(`type="${type}"`);
     expect(all).toContain('- add_context_feed');
     expect(all).not.toContain('- clear_context');
-  });
-
-  test('[P12] it says that $id is also the value of a feed', () => {
-    for (const form of ['full', 'compact'] as const)
-      expect(buildSystemPrompt(agentWith({}, { form }))).toContain(
-        '$id (or $output_key) is the result of an earlier action or the value of a feed,',
-      );
   });
 
   test('[P18] only the compact form is taught if the manifest selects it', () => {
