@@ -66,10 +66,10 @@ describe('[L2] an answer that is not a stream', () => {
     expect(fault).toMatchObject({ code: 'model_rejected', message: expect.stringContaining('a web page') });
   });
 
-  test('[P16] the size of an unfinished object is limited like a line', async () => {
+  test.each(['{"a":"', 'data: '])('[P16] the size of what begins with %s and never ends is limited', async (begins) => {
     const piece = 'x'.repeat(1_000_000);
-    const { fault } = await read(['{"a":"', ...Array.from({ length: limits.modelLineBytes / 1e6 + 1 }, () => piece)]);
-    expect(fault).toMatchObject({ code: 'model_unavailable' });
+    const { fault } = await read([begins, ...Array.from({ length: limits.modelLineBytes / 1e6 + 1 }, () => piece)]);
+    expect(fault).toMatchObject({ code: 'model_unavailable', message: expect.stringContaining('sent a line of more') });
   });
 });
 

@@ -10,126 +10,22 @@ import { Endpoint } from '../../../src/llm/routing/endpoints.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { modelRequest } from '../model-request.ts';
 
-type Script = readonly (string | Error)[];
-
-/** Waits between attempts pass at once; the clock does not advance. */
-class StandingClock extends VirtualClock {
-  override schedule(delayMs: number, callback: () => void): () => void {
-    if (delayMs > limits.retryMaxDelayMs || delayMs === limits.usageGraceMs) return super.schedule(delayMs, callback);
-    const timer = setImmediate(callback);
-    return () => clearImmediate(timer);
-  }
-}
-
 const request = modelRequest();
 
-/** A caller whose connection returns the given answers in order: a text, or an error. */
-function setUp(script: Script) {
-  const clock = new StandingClock();
-  const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
-  let opened = 0;
-  const connection: Connection = {
-    secret: null,
-    keyAdvice: null,
-    read: readChunk,
-    async open(_, { end }) {
-      const step = script[Math.min(opened, script.length - 1)] ?? '';
-      opened += 1;
-      if (step instanceof Error) throw step;
-      async function* chunks(): AsyncGenerator<readonly unknown[]> {
-        yield [{ choices: [{ index: 0, delta: { content: step } }] }];
-        end.marked = true;
-      }
-      return chunks();
-    },
-  };
-  const caller = createCaller(connection, {
-    defaultModel: 'm',
-    endpoint,
-    clock,
-    random: () => 0,
-    firstTokenMs: limits.firstTokenMs,
-    betweenTokensMs: limits.betweenTokensMs,
-    sight: { takes: GENERIC.attachments, vision: null },
-  });
-  const ask = async (asked = request): Promise<ModelDelta[] | EngineError> => {
-    const deltas: ModelDelta[] = [];
-    try {
-      for await (const delta of caller.stream(asked)) deltas.push(delta);
-      return deltas;
-    } catch (fault) {
-      return fault as EngineError;
-    }
-  };
-  return { ask, endpoint, clock, opened: () => opened };
-}
-
-describe('[L2] the circuit breaker of an endpoint', () => {
-  test('opens over several calls; then no request is sent, and the error reports the remaining time', async () => {
-    const { ask, endpoint, opened } = setUp([new Error('down')]);
-    await ask();
-    expect(opened()).toBe(limits.modelAttempts);
-    await ask();
-    expect(endpoint.breakerOf('m').state).toBe('open');
-    const asked = opened();
-    expect(asked).toBe(limits.breakerFailures);
-    expect(await ask()).toMatchObject({
-      code: 'model_unavailable',
-      message: `The model endpoint http://model has failed ${limits.breakerFailures} times in a row and is not called for another 30 s`,
-      details: { circuit: 'open', retry_after_ms: limits.breakerOpenMs },
-    });
-    expect(opened()).toBe(asked);
-  });
-
-  test('allows one call when its time is over, and the first text closes it', async () => {
-    const { ask, endpoint, clock, opened } = setUp([
-      ...Array.from({ length: limits.breakerFailures }, () => new Error('down')),
-      'ok',
-    ]);
-    await ask();
-    await ask();
-    clock.advance(limits.breakerOpenMs);
-    expect(await ask()).toContainEqual({ type: 'text', text: 'ok' });
-    expect(endpoint.breakerOf('m').state).toBe('closed');
-    expect(opened()).toBe(limits.breakerFailures + 1);
-  });
-
-  test('a failed trial is not retried in the same call', async () => {
-    const { ask, clock, opened } = setUp([new Error('down')]);
-    await ask();
-    await ask();
-    clock.advance(limits.breakerOpenMs);
-    await ask();
-    expect(opened()).toBe(limits.breakerFailures + 1);
-  });
-
-  test('an aborted call does not count', async () => {
-    const { ask, endpoint } = setUp([new Error('down')]);
-    for (let n = 0; n < 10; n += 1) await ask({ ...request, signal: AbortSignal.abort() });
-    expect(endpoint.breakerOf('m').state).toBe('closed');
-    expect(endpoint.breakerOf('m').failures).toBe(0);
-  });
-});
-
-test('[L2] the time to the first token is learned for each model', async () => {
-  const { ask, endpoint } = setUp(['ok']);
-  await ask();
-  expect(endpoint.latencyOf('m')).toBe(0);
-  expect(endpoint.latencyOf('other')).toBeNull();
-});
-
-/** Advances only by the scripts; timers that are due fire at once. */
+/** Advances only by the scripts; timers that are due, and waits between attempts, pass at once. */
 class PromptClock extends VirtualClock {
   override schedule(delayMs: number, callback: () => void): () => void {
-    if (delayMs > 0) return super.schedule(delayMs, callback);
+    const isWait = delayMs <= limits.retryMaxDelayMs && delayMs !== limits.usageGraceMs;
+    if (!isWait) return super.schedule(delayMs, callback);
     const timer = setImmediate(callback);
     return () => clearImmediate(timer);
   }
 }
 
 /** A caller over scripted chunks: a number advances the clock by that many milliseconds. Each attempt uses the next list. */
-function setUpChunks(attempts: readonly Iterable<unknown>[]) {
+function setUp(attempts: readonly Iterable<unknown>[]) {
   const clock = new PromptClock();
+  const endpoint = new Endpoint({ name: 'http://model', key: null }, clock);
   let opened = 0;
   const { promise: never } = Promise.withResolvers<undefined>();
   const connection: Connection = {
@@ -153,7 +49,7 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
   };
   const caller = createCaller(connection, {
     defaultModel: 'm',
-    endpoint: new Endpoint({ name: 'http://model', key: null }, clock),
+    endpoint,
     clock,
     random: () => 0,
     firstTokenMs: limits.firstTokenMs,
@@ -169,7 +65,7 @@ function setUpChunks(attempts: readonly Iterable<unknown>[]) {
       return { deltas, fault: fault as EngineError };
     }
   };
-  return { ask, opened: () => opened };
+  return { ask, endpoint, clock, opened: () => opened };
 }
 
 const says = (content: string, more: object = {}): unknown => ({
@@ -184,25 +80,81 @@ const counts = (prompt: number, completion: number): object => ({
   usage: { prompt_tokens: prompt, completion_tokens: completion },
 });
 
+const DOWN = [new Error('down')];
+
+describe('[L2] the circuit breaker of an endpoint', () => {
+  test('opens over several calls; then no request is sent, and the error reports the remaining time', async () => {
+    const { ask, endpoint, opened } = setUp([DOWN]);
+    await ask();
+    expect(opened()).toBe(limits.modelAttempts);
+    await ask();
+    expect(endpoint.breakerOf('m').state).toBe('open');
+    const asked = opened();
+    expect(asked).toBe(limits.breakerFailures);
+    expect((await ask()).fault).toMatchObject({
+      code: 'model_unavailable',
+      message: `The model endpoint http://model has failed ${limits.breakerFailures} times in a row and is not called for another 30 s`,
+      details: { circuit: 'open', retry_after_ms: limits.breakerOpenMs },
+    });
+    expect(opened()).toBe(asked);
+  });
+
+  test('allows one call when its time is over, and the first text closes it', async () => {
+    const { ask, endpoint, clock, opened } = setUp([
+      ...Array.from({ length: limits.breakerFailures }, () => DOWN),
+      [says('ok')],
+    ]);
+    await ask();
+    await ask();
+    clock.advance(limits.breakerOpenMs);
+    expect((await ask()).deltas).toContainEqual({ type: 'text', text: 'ok' });
+    expect(endpoint.breakerOf('m').state).toBe('closed');
+    expect(opened()).toBe(limits.breakerFailures + 1);
+  });
+
+  test('a failed trial is not retried in the same call', async () => {
+    const { ask, clock, opened } = setUp([DOWN]);
+    await ask();
+    await ask();
+    clock.advance(limits.breakerOpenMs);
+    await ask();
+    expect(opened()).toBe(limits.breakerFailures + 1);
+  });
+
+  test('an aborted call does not count', async () => {
+    const { ask, endpoint } = setUp([DOWN]);
+    for (let n = 0; n < 10; n += 1) await ask({ ...request, signal: AbortSignal.abort() });
+    expect(endpoint.breakerOf('m').state).toBe('closed');
+    expect(endpoint.breakerOf('m').failures).toBe(0);
+  });
+});
+
+test('[L2] the time to the first token is learned for each model', async () => {
+  const { ask, endpoint } = setUp([[says('ok')]]);
+  await ask();
+  expect(endpoint.latencyOf('m')).toBe(0);
+  expect(endpoint.latencyOf('other')).toBeNull();
+});
+
 describe('[L2] timeouts of an answer', () => {
   const beat = limits.betweenTokensMs / 4;
 
   test('empty pieces are not tokens: the timeout between two tokens continues', async () => {
-    const { ask } = setUpChunks([[says('a'), ...Array.from({ length: 8 }, () => [beat, says('')]).flat(), 'STALL']]);
+    const { ask } = setUp([[says('a'), ...Array.from({ length: 8 }, () => [beat, says('')]).flat(), 'STALL']]);
     const { deltas, fault } = await ask();
     expect(fault).toMatchObject({ code: 'model_timeout', message: expect.stringContaining('sent nothing for') });
     expect(deltas[0]).toEqual({ type: 'text', text: 'a' });
   });
 
   test('slow tokens are accepted, for any total time', async () => {
-    const { ask } = setUpChunks([[...Array.from({ length: 12 }, () => [says('a'), beat]).flat(), ends('stop')]]);
+    const { ask } = setUp([[...Array.from({ length: 12 }, () => [says('a'), beat]).flat(), ends('stop')]]);
     const { fault } = await ask();
     expect(fault).toBeNull();
   });
 
   test('after the finish reason, only the usage is waited for', async () => {
     const empty = Array.from({ length: 9 }, () => [limits.usageGraceMs / 2, says('')]).flat();
-    const { ask } = setUpChunks([[says('a'), ends('stop'), ...empty, 'STALL']]);
+    const { ask } = setUp([[says('a'), ends('stop'), ...empty, 'STALL']]);
     const { deltas, fault } = await ask();
     expect(fault).toBeNull();
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
@@ -213,7 +165,7 @@ describe('[P4] chunks that arrive together', () => {
   test('text that follows text is one piece; a call, and other text, begins a new one', async () => {
     const call = { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] } }] };
     const thinks = { choices: [{ index: 0, delta: { reasoning: 'hm' } }] };
-    const { ask } = setUpChunks([[[thinks, says('a'), says('b'), call, says('c')], says('d'), [ends('stop')]]]);
+    const { ask } = setUp([[[thinks, says('a'), says('b'), call, says('c')], says('d'), [ends('stop')]]]);
     const { deltas } = await ask();
     expect(deltas.map((delta) => ('text' in delta ? delta.text : delta.type))).toEqual([
       'hm',
@@ -228,7 +180,7 @@ describe('[P4] chunks that arrive together', () => {
 
   test('[P16] of a list, nothing behind the limit is read', async () => {
     const piece = 'x'.repeat(limits.generationBytes / 2 + 1);
-    const { ask } = setUpChunks([[[says(piece), says(piece), says('more'), ends('stop')]]]);
+    const { ask } = setUp([[[says(piece), says(piece), says('more'), ends('stop')]]]);
     const { deltas } = await ask();
     const [first] = deltas;
     expect(first?.type === 'text' ? first.text.length : 0).toBe(2 * piece.length);
@@ -238,7 +190,7 @@ describe('[P4] chunks that arrive together', () => {
 
 describe('[L2] an answer that ends with an error before its first text', () => {
   test('is retried', async () => {
-    const { ask, opened } = setUpChunks([[ends('error')], [says('ok'), ends('stop')]]);
+    const { ask, opened } = setUp([[ends('error')], [says('ok'), ends('stop')]]);
     const { deltas, fault } = await ask();
     expect(fault).toBeNull();
     expect(deltas[0]).toEqual({ type: 'text', text: 'ok' });
@@ -246,7 +198,7 @@ describe('[L2] an answer that ends with an error before its first text', () => {
   });
 
   test('[P15] is a broken generation after its first text', async () => {
-    const { ask, opened } = setUpChunks([[says('half'), ends('error')]]);
+    const { ask, opened } = setUp([[says('half'), ends('error')]]);
     const { deltas } = await ask();
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'error' });
     expect(opened()).toBe(1);
@@ -260,14 +212,14 @@ describe('[N1] the end of an answer', () => {
   });
   const pay = { index: 0, id: 'a', function: { name: 'pay', arguments: '{"to":"A"}' } };
   const endOf = async (...chunks: unknown[]): Promise<unknown> => {
-    const { deltas, fault } = await setUpChunks([chunks]).ask();
+    const { deltas, fault } = await setUp([chunks]).ask();
     return fault === null ? deltas.at(-1) : fault.code;
   };
 
   test.each(['abort', 'malformed_function_call', 'insufficient_system_resource'])(
     'the unknown reason %s fails the generation, with a warning that names it',
     async (reason) => {
-      const { deltas, fault } = await setUpChunks([[says('half'), ends(reason)]]).ask();
+      const { deltas, fault } = await setUp([[says('half'), ends(reason)]]).ask();
       expect(fault).toBeNull();
       expect(deltas.map((delta) => (delta.type === 'finish' ? delta.reason : delta.type))).toEqual([
         'text',
@@ -284,10 +236,10 @@ describe('[N1] the end of an answer', () => {
   );
 
   test('before the first text, an unknown reason is an error of the endpoint that names it: it is asked again', async () => {
-    const { ask, opened } = setUpChunks([[ends('abort')], [says('ok'), ends('stop')]]);
+    const { ask, opened } = setUp([[ends('abort')], [says('ok'), ends('stop')]]);
     expect((await ask()).deltas.at(-1)).toEqual({ type: 'finish', reason: 'stop' });
     expect(opened()).toBe(2);
-    const { fault } = await setUpChunks([[ends('abort')]]).ask();
+    const { fault } = await setUp([[ends('abort')]]).ask();
     expect(fault).toMatchObject({
       code: 'model_unavailable',
       message: 'The model endpoint http://model ended its answer with "abort" before its first text',
@@ -328,7 +280,7 @@ describe('[N1] the end of an answer', () => {
   });
 
   test('[N4] chunks with calls are numbered from the reason on', async () => {
-    const { deltas } = await setUpChunks([
+    const { deltas } = await setUp([
       [calls([pay]), [calls([pay], 'tool_calls'), says(''), calls([pay, { ...pay, index: 1 }])]],
     ]).ask();
     expect(deltas.flatMap((delta) => (delta.type === 'tool_call' ? [delta.ending] : []))).toEqual([undefined, 1, 2, 2]);
@@ -337,7 +289,7 @@ describe('[N1] the end of an answer', () => {
   test('[N4] a whole message after deltas has nothing new but calls', async () => {
     const message = { content: 'Hello.', reasoning: 'hm', tool_calls: [pay] };
     const told = async (...chunks: unknown[]): Promise<string[]> => {
-      const { deltas } = await setUpChunks([chunks]).ask();
+      const { deltas } = await setUp([chunks]).ask();
       return deltas.map((delta) => ('text' in delta ? delta.text : delta.type));
     };
     const whole = { choices: [{ index: 0, message, finish_reason: 'tool_calls' }] };
@@ -352,7 +304,7 @@ describe('[L6] the usage of an answer', () => {
     chunks: readonly unknown[],
     asked: Partial<ModelRequest> = {},
   ): Promise<Extract<ModelDelta, { type: 'usage' }>['usage'] | undefined> => {
-    const { deltas } = await setUpChunks([chunks]).ask({ ...request, ...asked });
+    const { deltas } = await setUp([chunks]).ask({ ...request, ...asked });
     return deltas.find((delta) => delta.type === 'usage')?.usage;
   };
 
@@ -411,7 +363,7 @@ describe('[P16] an endless answer', () => {
         for (; asked < pieces * 3; asked += 1) yield chunk;
       },
     };
-    const { deltas, fault } = await setUpChunks([endless]).ask();
+    const { deltas, fault } = await setUp([endless]).ask();
     expect(fault).toBeNull();
     expect(deltas.at(-1)).toEqual({ type: 'finish', reason: 'length' });
     expect(deltas.at(-2)).toMatchObject({ usage: { completionTokens: expect.any(Number), estimated: true } });
