@@ -22,13 +22,6 @@ describe('S2 a ready action starts', () => {
     expect(withoutTimers(run.declare({ id: 'next', dependsOn: ['fast'] }))).toEqual(['queue next [fast]']);
     expect(withoutTimers(run.succeed('fast'))).toEqual(['settle fast completed', 'start next']);
   });
-
-  test('[S2] a settled dependency delays nothing', () => {
-    const run = new Driver();
-    run.declare({ id: 'a' });
-    run.succeed('a');
-    expect(withoutTimers(run.declare({ id: 'b', dependsOn: ['a'] }))).toEqual(['queue b [a]', 'start b']);
-  });
 });
 
 describe('S3 dependencies', () => {
@@ -93,17 +86,8 @@ describe('S3 dependencies', () => {
     run.declare({ id: 'a', dependsOn: Array.from({ length: 300_000 }, (_, at) => `x${at}`) });
     run.end();
     expect(rejection(run).message).toMatch(
-      /^Action "a" depends on unknown ids "x0", .* and 299988 more \(known: none\)$/,
+      /^Action "a" depends on unknown ids "x0", .*, "x11" and 299988 more \(known: none\)$/,
     );
-  });
-
-  test('[S3] the list of known ids is cut', () => {
-    const run = new Driver({ maxParallelActions: 1 });
-    for (let n = 0; n < 40; n += 1) run.declare({ id: `a${n}` });
-    run.declare({ id: 'b', dependsOn: ['x'.repeat(500)] });
-    run.end();
-    expect(rejection(run).message.length).toBeLessThan(300);
-    expect(rejection(run).message).toContain('and 28 more');
   });
 
   test('[S3] the action that closes a cycle is rejected with the path, and the actions that wait for it are skipped', () => {

@@ -66,39 +66,10 @@ const cases: readonly (readonly [
     'Action "f" is fire_and_forget, but another action or the response needs it: it runs as async',
   ],
   [
-    'S3] an action that depends on itself',
-    {},
-    (run) => run.declare({ id: 'a', dependsOn: ['a'] }),
-    'Action "a" closes a dependency cycle: a -> a',
-  ],
-  [
-    'S3] one unknown id',
-    {},
-    (run) => [run.declare({ id: 'b' }), run.declare({ id: 'a', dependsOn: ['x'] }), run.end()],
-    'Action "a" depends on unknown id "x" (known: b)',
-  ],
-  [
     'S3] several unknown ids, with no known ids',
     {},
     (run) => [run.declare({ id: 'a', dependsOn: ['x', 'y'] }), run.end()],
     'Action "a" depends on unknown ids "x", "y" (known: none)',
-  ],
-  [
-    'S3] a name shared by several actions',
-    {},
-    (run) => [
-      run.declare({ id: 'b', name: 'search' }),
-      run.declare({ id: 'c', name: 'search' }),
-      run.declare({ id: 'a', dependsOn: ['search'] }),
-      run.end(),
-    ],
-    'Action "a" depends on "search", which is the name of several actions: use an id (known: b, c)',
-  ],
-  [
-    'S3] more unknown ids than are shown',
-    {},
-    (run) => [run.declare({ id: 'a', dependsOn: Array.from({ length: 14 }, (_, n) => `x${n}`) }), run.end()],
-    'Action "a" depends on unknown ids "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11" and 2 more (known: none)',
   ],
   [
     'S9] a condition that cannot be evaluated',
@@ -111,12 +82,6 @@ const cases: readonly (readonly [
     {},
     (run) => [run.declare({ id: 'a' }, { needsApproval: true }), run.approve('a', false)],
     'Action "a" was denied',
-  ],
-  [
-    'J8] an action that is denied with a note',
-    {},
-    (run) => [run.declare({ id: 'a' }, { needsApproval: true }), run.approve('a', false, 'too dear')],
-    'Action "a" was denied: too dear',
   ],
   [
     'J8] an action that is not approved in time',
@@ -190,9 +155,6 @@ describe('messages about actions', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.fire('timeout:a#1')).toContain('retry a after 500');
-    const drawn = new Driver();
-    drawn.declare({ id: 'a' });
-    expect(drawn.fire('timeout:a#1', 0.5)).toContain('retry a after 250');
   });
 
   test('[S3] for a long cycle, the first actions and the last one are listed', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { buildPlan, planOf, planStatically } from '../../src/scheduler/plan.ts';
-import { renderPlan } from '../../src/scheduler/render-plan.ts';
 import type { PlanEntry, PlannedAction } from '../../src/scheduler/plan.ts';
 import type { ActionDeclaration, ActionRejection } from '../../src/domain/action.ts';
 import { Driver, declaration, policy } from '../support/scheduler-kit.ts';
@@ -22,74 +21,6 @@ const rejection: ActionRejection = {
   column: 1,
   excerpt: '',
 };
-
-describe('the research assistant', () => {
-  const { report } = planStatically(researchAssistant);
-
-  test('[S13] ten actions, by type and by mode', () => {
-    expect(report.actions).toHaveLength(10);
-    expect(report.byType).toEqual({ tool: 7, agent: 1, llm: 1, relic: 1 });
-    expect(report.byMode).toEqual({ async: 7, sync: 2, fire_and_forget: 1 });
-  });
-
-  test('[S13] five waves of three, two, one, three and one', () => {
-    expect(report.waves).toEqual([
-      ['fetch_wiki', 'fetch_arxiv', 'fetch_news'],
-      ['extract_facts', 'summarize'],
-      ['synthesize'],
-      ['cache_report', 'quality', 'citations'],
-      ['finalize'],
-    ]);
-  });
-
-  test('[S13] 330 s in sequence, 240 s by waves and on the critical path', () => {
-    expect(report.estimates).toEqual({
-      sequential_ms: 330_000,
-      waves_ms: 240_000,
-      critical_path_ms: 240_000,
-      speedup: 1.38,
-    });
-    expect(report.criticalPath).toEqual(['fetch_arxiv', 'summarize', 'synthesize', 'quality', 'finalize']);
-  });
-
-  test('[S13] the barrier comes after the synthesis and holds actions without a depends_on field', () => {
-    expect(report.barriers).toEqual([{ id: 'synthesize', wave: 2, holds: ['cache_report', 'quality'] }]);
-  });
-
-  test('[S13] the text has totals, counts, estimates, waves with icons, a chart and a graph', () => {
-    const text = renderPlan(report, { agent: 'research_assistant', maxParallel: 4 });
-    for (const line of [
-      'Agent: research_assistant',
-      'Total Actions: 10',
-      'Max Parallel: 4',
-      '  • tool: 7',
-      '  • fire_and_forget: 1',
-      '  • Sequential execution: ~330s',
-      '  • Wave by wave: ~240s',
-      '  • Speedup: 1.4x',
-      '  • Execution waves: 5',
-      '🌊 Wave 1 (can run in parallel):',
-      '  🔧 🔄 fetch_wiki · wikipedia [30s]',
-      '  🤖 🔄 summarize · summarizer [60s]',
-      '  🧠 ⏸️  synthesize [120s]',
-      '  🏺 🔥 cache_report · report_cache.put [10s]',
-      '└─ extract_facts',
-    ]) {
-      expect(text.split('\n')).toContain(line);
-    }
-    expect(text).toMatch(/^fetch_arxiv {3}█+$/m);
-  });
-
-  test('[S13] no chart line is wider than requested', () => {
-    for (const width of [40, 55, 70, 120]) {
-      const chart = renderPlan(report, { width })
-        .split('\n')
-        .filter((line) => /^\w+ +[█▒]+$/.test(line));
-      expect(chart).toHaveLength(10);
-      expect(Math.max(...chart.map((line) => line.length))).toBeLessThanOrEqual(width);
-    }
-  });
-});
 
 describe('any declarations', () => {
   const planned = (id: string, fields: Partial<PlannedAction> = {}): PlannedAction => ({
@@ -141,13 +72,6 @@ describe('any declarations', () => {
     const plan = planStatically(entries({ id: 'a', mode: 'fire_and_forget' }, { id: 'b', references: ['a'] }));
     expect(plan.report.byMode).toEqual({ async: 2 });
     expect(plan.warnings.map(({ code }) => code)).toEqual(['fire_and_forget_awaited']);
-  });
-
-  test('[S13] an empty plan has no waves and a speedup of one', () => {
-    const { report } = planStatically([]);
-    expect(report.waves).toEqual([]);
-    expect(report.estimates).toEqual({ sequential_ms: 0, waves_ms: 0, critical_path_ms: 0, speedup: 1 });
-    expect(renderPlan(report)).toContain('Total Actions: 0');
   });
 
   test('[S13] the plan of a run that has already started is the plan of its text', () => {
@@ -240,12 +164,5 @@ describe('any declarations', () => {
     ]);
     expect(report.waves).toEqual([['s'], ['b', 'c'], ['a']]);
     expect(report.barriers).toEqual([{ id: 's', wave: 0, holds: ['b', 'c'] }]);
-  });
-
-  test('[S13] the drawing of a chain of 2,000 actions has a limited size', () => {
-    const chain = Array.from({ length: 2_000 }, (_, n) => ({ id: `a${n}`, dependsOn: n === 0 ? [] : [`a${n - 1}`] }));
-    const { report } = planStatically(entries(...chain));
-    expect(report.waves).toHaveLength(2_000);
-    expect(renderPlan(report).length).toBeLessThan(1_000_000);
   });
 });

@@ -107,18 +107,6 @@ describe('names', () => {
     expect(dependenciesOf(run.state, run.key('c'))).toEqual([run.key('b'), run.key('a')]);
   });
 
-  test('[P12] bindings contain the references to actions, and no names of Object.prototype', () => {
-    const run = new Driver();
-    run.declare({ id: 'a', outputKey: 'report' });
-    run.declare({ id: 'b', references: ['report', 'a', 'variable'] });
-    const bound = bindings(run.state, run.key('b'));
-    expect(Object.entries(bound)).toEqual([
-      ['report', run.key('a')],
-      ['a', run.key('a')],
-    ]);
-    expect(bound['toString']).toBeUndefined();
-  });
-
   test('[P6] the declaration of an unreadable action contains the readable fields', () => {
     const run = new Driver();
     run.refuse({ id: 'a', type: 'agent', mode: 'sync', name: 'scout' });
