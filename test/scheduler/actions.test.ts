@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { action, counts, statusOf } from '../../src/scheduler/step.ts';
+import { commands } from './commands.ts';
 import { Driver, withoutTimers, failure } from '../support/scheduler-kit.ts';
 
 describe('S5 slots', () => {
@@ -147,11 +148,9 @@ describe('S5 slots', () => {
     const run = new Driver({ maxParallelActions: 2 });
     run.declare({ id: 'a' });
     run.declare({ id: 'f', mode: 'fire_and_forget' });
-    expect(withoutTimers(run.declare({ id: 'b', dependsOn: ['f'] }))).toEqual([
-      'warn fire_and_forget_awaited',
-      'queue b [f]',
-      'start f',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'b', dependsOn: ['f'] }))).toEqual(
+      commands('warn fire_and_forget_awaited, queue b [f], start f'),
+    );
   });
 
   test('[S5] an action in its backoff uses no slot', () => {
@@ -198,14 +197,11 @@ describe('S6 failure', () => {
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
     run.declare({ id: 'c' });
-    expect(run.fail('a')).toEqual([
-      'clear_timer timeout:a#1',
-      'settle a failed boom',
-      'abort b fail_fast',
-      'clear_timer timeout:b#1',
-      'settle b cancelled fail_fast',
-      'settle c cancelled fail_fast',
-    ]);
+    expect(run.fail('a')).toEqual(
+      commands(
+        'clear_timer timeout:a#1, settle a failed boom, abort b fail_fast, clear_timer timeout:b#1, settle b cancelled fail_fast, settle c cancelled fail_fast',
+      ),
+    );
     expect(withoutTimers(run.declare({ id: 'd' }))).toEqual(['queue d []', 'settle d cancelled fail_fast']);
     expect(statusOf(run.state, run.key('done'))).toBe('completed');
   });
@@ -225,11 +221,9 @@ describe('S7 retries', () => {
   test('[S7] a retryable error of a pure action is tried three times, with full jitter and doubled delays', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
-    expect(run.fail('a', { retryable: true }, 1, 0.99)).toEqual([
-      'clear_timer timeout:a#1',
-      'retry a after 495',
-      'set_timer retry:a#1 495',
-    ]);
+    expect(run.fail('a', { retryable: true }, 1, 0.99)).toEqual(
+      commands('clear_timer timeout:a#1, retry a after 495, set_timer retry:a#1 495'),
+    );
     expect(run.fire('retry:a#1')).toEqual(['start a #2', 'set_timer timeout:a#2 60000']);
     expect(withoutTimers(run.fail('a', { retryable: true }, 2, 0.99))).toEqual(['retry a after 990']);
     run.fire('retry:a#2');
@@ -293,10 +287,9 @@ describe('S7 retries', () => {
   test('[S7] the number of attempts and the delay that a target requests have maximums', () => {
     const run = new Driver();
     run.declare({ id: 'a', retry: { maxAttempts: 1_000, backoff: 'none', delayMs: 0, maxDelayMs: 0 } });
-    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual([
-      'warn overloaded',
-      `retry a after ${limits.maxActionTimeoutMs}`,
-    ]);
+    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 1e12 }))).toEqual(
+      commands(`warn overloaded, retry a after ${limits.maxActionTimeoutMs}`),
+    );
     for (let attempt = 1; attempt < limits.maxRetryAttempts; attempt += 1) {
       run.fire(`retry:a#${attempt}`);
       run.fail('a', { retryable: true }, attempt + 1);
@@ -307,10 +300,9 @@ describe('S7 retries', () => {
   test('[R8] the delay that the target requests is used', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
-    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual([
-      'warn overloaded',
-      'retry a after 7000',
-    ]);
+    expect(withoutTimers(run.fail('a', { retryable: true, retryAfterMs: 7_000 }))).toEqual(
+      commands('warn overloaded, retry a after 7000'),
+    );
   });
 
   test('[S7] a late result of an older attempt changes nothing', () => {
@@ -374,10 +366,9 @@ describe('S9 conditions', () => {
     const run = new Driver();
     run.declare({ id: 'b', when: '1 +' });
     run.declare({ id: 'c', dependsOn: ['b'] });
-    expect(withoutTimers(run.condition('b', 'unexpected end'))).toEqual([
-      'settle b failed condition_error',
-      'settle c skipped b',
-    ]);
+    expect(withoutTimers(run.condition('b', 'unexpected end'))).toEqual(
+      commands('settle b failed condition_error, settle c skipped b'),
+    );
   });
 
   test('[S9] a result of an evaluation that is no longer needed is ignored', () => {
@@ -412,10 +403,9 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
     run.declare({ id: 'h' }, later);
-    expect(withoutTimers(run.end({ finish: 'length' }))).toEqual([
-      'report_plan 1',
-      'settle h cancelled generation_length',
-    ]);
+    expect(withoutTimers(run.end({ finish: 'length' }))).toEqual(
+      commands('report_plan 1, settle h cancelled generation_length'),
+    );
     expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
   });
 
@@ -433,15 +423,11 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
       run.declare({ id: 'f' }, { needsApproval: true });
       run.declare({ id: 'h' }, later);
       const because = `cancelled generation_${finish}`;
-      expect(withoutTimers(run.end({ finish }))).toEqual([
-        `settle d ${because}`,
-        `settle e ${because}`,
-        'queue g []',
-        `settle g ${because}`,
-        `settle f ${because}`,
-        `settle h ${because}`,
-        'report_plan 1',
-      ]);
+      expect(withoutTimers(run.end({ finish }))).toEqual(
+        commands(
+          `settle d ${because}, settle e ${because}, queue g [], settle g ${because}, settle f ${because}, settle h ${because}, report_plan 1`,
+        ),
+      );
       expect(withoutTimers(run.fire('retry:retried#1'))).toEqual([]);
       expect(withoutTimers(run.succeed('c'))).toEqual(['settle c completed', 'start retried #2']);
       expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed']);
@@ -452,13 +438,11 @@ describe('S14 dispatch after the generation, P15 bad finish', () => {
     const run = new Driver();
     run.declare({ id: 's', mode: 'sync' }, later);
     run.declare({ id: 'a' });
-    expect(withoutTimers(run.end({ finish: 'error' }))).toEqual([
-      'settle s cancelled generation_error',
-      'settle a cancelled generation_error',
-      'report_plan 1',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.end({ finish: 'error' }))).toEqual(
+      commands(
+        'settle s cancelled generation_error, settle a cancelled generation_error, report_plan 1, complete_iteration 1, start_iteration 2',
+      ),
+    );
   });
 });
 
@@ -467,11 +451,9 @@ describe('J8 approvals', () => {
 
   test('[J8] an action asks for approval when it is ready, and uses no slot and no timeout', () => {
     const run = new Driver({ maxParallelActions: 1 });
-    expect(run.declare({ id: 'a' }, asks)).toEqual([
-      'queue a []',
-      'ask_approval a',
-      `set_timer approval:a ${7 * 24 * 3_600_000}`,
-    ]);
+    expect(run.declare({ id: 'a' }, asks)).toEqual(
+      commands(`queue a [], ask_approval a, set_timer approval:a ${7 * 24 * 3_600_000}`),
+    );
     expect(statusOf(run.state, run.key('a'))).toBe('awaiting_approval');
     expect(withoutTimers(run.declare({ id: 'b' }))).toContain('start b');
     run.succeed('b');
@@ -480,10 +462,9 @@ describe('J8 approvals', () => {
 
   test('[J8] conditions and holds precede the approval', () => {
     const run = new Driver();
-    expect(withoutTimers(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual([
-      'queue a []',
-      'evaluate a',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'a', when: 'x' }, { ...asks, dispatch: 'after_generation' }))).toEqual(
+      commands('queue a [], evaluate a'),
+    );
     expect(run.condition('a', true)).toEqual([]);
     expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'ask_approval a', 'end_run waiting']);
   });
@@ -492,10 +473,9 @@ describe('J8 approvals', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, asks);
     run.declare({ id: 'b', dependsOn: ['a'] });
-    expect(withoutTimers(run.approve('a', false, 'not today'))).toEqual([
-      'settle a failed approval_denied',
-      'settle b skipped a',
-    ]);
+    expect(withoutTimers(run.approve('a', false, 'not today'))).toEqual(
+      commands('settle a failed approval_denied, settle b skipped a'),
+    );
     expect(run.commands.find((command) => command.type === 'settle')).toMatchObject({
       error: { message: 'Action "a" was denied: not today' },
     });
@@ -509,12 +489,9 @@ describe('J8 approvals', () => {
     expect(statusOf(run.state, run.key('a'))).toBe('waiting');
     expect(withoutTimers(run.end())).toEqual(['report_plan 1']);
     expect(run.approve('a')).toEqual([]);
-    expect(run.asked('a', failure({ code: 'too_large' }))).toEqual([
-      'clear_timer approval:a',
-      'settle a failed too_large',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(run.asked('a', failure({ code: 'too_large' }))).toEqual(
+      commands('clear_timer approval:a, settle a failed too_large, complete_iteration 1, start_iteration 2'),
+    );
     expect(run.asked('a')).toEqual([]);
   });
 
@@ -530,25 +507,17 @@ describe('J8 approvals', () => {
     run.declare({ id: 'b', dependsOn: ['a'] });
     run.declare({ id: 'c' });
     run.end();
-    expect(run.succeed('c')).toEqual([
-      'clear_timer timeout:c#1',
-      'settle c completed',
-      'clear_timer budget',
-      'end_run waiting',
-    ]);
+    expect(run.succeed('c')).toEqual(
+      commands('clear_timer timeout:c#1, settle c completed, clear_timer budget, end_run waiting'),
+    );
     run.at += 3 * 24 * 3_600_000;
-    expect(run.approve('a')).toEqual([
-      'set_timer budget 3600000',
-      'clear_timer approval:a',
-      'start a',
-      'set_timer timeout:a#1 60000',
-    ]);
+    expect(run.approve('a')).toEqual(
+      commands('set_timer budget 3600000, clear_timer approval:a, start a, set_timer timeout:a#1 60000'),
+    );
     expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
-    expect(withoutTimers(run.succeed('b'))).toEqual([
-      'settle b completed',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.succeed('b'))).toEqual(
+      commands('settle b completed, complete_iteration 1, start_iteration 2'),
+    );
   });
 
   test('[J8] with two approvals open, the run waits again after the first answer', () => {
@@ -557,11 +526,9 @@ describe('J8 approvals', () => {
     run.declare({ id: 'b' }, asks);
     expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
     expect(withoutTimers(run.approve('a', false))).toEqual(['settle a failed approval_denied', 'end_run waiting']);
-    expect(withoutTimers(run.approve('b', false))).toEqual([
-      'settle b failed approval_denied',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.approve('b', false))).toEqual(
+      commands('settle b failed approval_denied, complete_iteration 1, start_iteration 2'),
+    );
   });
 
   test('[J8] the run can wait while a fire_and_forget action runs, whose end changes nothing', () => {
@@ -570,12 +537,9 @@ describe('J8 approvals', () => {
     run.declare({ id: 'a' }, asks);
     expect(withoutTimers(run.end())).toEqual(['report_plan 1', 'end_run waiting']);
     expect(withoutTimers(run.succeed('f'))).toEqual(['settle f completed']);
-    expect(withoutTimers(run.cancel())).toEqual([
-      'settle a cancelled user',
-      'complete_iteration 1',
-      'end_run cancelled',
-      'drained',
-    ]);
+    expect(withoutTimers(run.cancel())).toEqual(
+      commands('settle a cancelled user, complete_iteration 1, end_run cancelled, drained'),
+    );
   });
 });
 
@@ -683,9 +647,9 @@ describe('P6 a second declaration after one without parameters', () => {
     plugged(run);
     run.declare({ id: 'a' });
     const refusal = { code: 'not_allowed', message: 'no' } as const;
-    expect(withoutTimers(run.declare({ id: 'a', parameters: full }, { refusal }))).toEqual([
-      "settle a' rejected duplicate_id",
-    ]);
+    expect(withoutTimers(run.declare({ id: 'a', parameters: full }, { refusal }))).toEqual(
+      commands("settle a' rejected duplicate_id"),
+    );
   });
 });
 
@@ -694,13 +658,11 @@ describe('[J8] questions of targets', () => {
     const run = new Driver({ maxParallelActions: 1 });
     run.declare({ id: 'a' });
     run.declare({ id: 'b' });
-    expect(run.ask('a')).toEqual([
-      'clear_timer timeout:a#1',
-      'ask_approval a',
-      `set_timer approval:a ${7 * 24 * 3_600_000}`,
-      'start b',
-      'set_timer timeout:b#1 60000',
-    ]);
+    expect(run.ask('a')).toEqual(
+      commands(
+        `clear_timer timeout:a#1, ask_approval a, set_timer approval:a ${7 * 24 * 3_600_000}, start b, set_timer timeout:b#1 60000`,
+      ),
+    );
     expect(statusOf(run.state, run.key('a'))).toBe('awaiting_approval');
     expect(run.commands.find(({ type }) => type === 'ask_approval')).toMatchObject({ attempt: 1 });
     // The answer waits for the slot.
@@ -786,12 +748,8 @@ describe('[J8] questions of targets', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     run.ask('a');
-    expect(withoutTimers(run.cancel())).toEqual([
-      'stop_generation',
-      'settle a cancelled user',
-      'complete_iteration 1',
-      'end_run cancelled',
-      'drained',
-    ]);
+    expect(withoutTimers(run.cancel())).toEqual(
+      commands('stop_generation, settle a cancelled user, complete_iteration 1, end_run cancelled, drained'),
+    );
   });
 });

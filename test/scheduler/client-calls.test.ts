@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { isAtRest, statusOf } from '../../src/scheduler/step.ts';
+import { commands } from './commands.ts';
 import { Driver, TEXT } from '../support/scheduler-kit.ts';
 
 const CLIENT = { byClient: true as const, effects: 'unsafe' as const, timeoutMs: limits.clientToolMs };
@@ -21,12 +22,9 @@ describe('[C3] a call of a client', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'first' });
     expect(run.declare({ id: 'a', dependsOn: ['first'], timeoutMs: 5 }, CLIENT)).toEqual(['queue a [first]']);
-    expect(run.succeed('first')).toEqual([
-      'clear_timer timeout:first#1',
-      'settle first completed',
-      'call_client a',
-      `set_timer client:a ${DAY}`,
-    ]);
+    expect(run.succeed('first')).toEqual(
+      commands(`clear_timer timeout:first#1, settle first completed, call_client a, set_timer client:a ${DAY}`),
+    );
     expect(statusOf(run.state, run.key('a'))).toBe('waiting');
     expect(run.called('a')).toEqual([]);
     expect(statusOf(run.state, run.key('a'))).toBe('awaiting_client');
@@ -51,15 +49,11 @@ describe('[C3] a call of a client', () => {
     expect(run.end()).toEqual(['report_plan 1']);
     expect(run.called('a')).toEqual(['clear_timer budget', 'end_run waiting']);
     expect(isAtRest(run.state)).toBe(true);
-    expect(run.succeed('a')).toEqual([
-      'set_timer budget 3600000',
-      'clear_timer client:a',
-      'settle a completed',
-      'complete_iteration 1 final',
-      'clear_timer budget',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(run.succeed('a')).toEqual(
+      commands(
+        'set_timer budget 3600000, clear_timer client:a, settle a completed, complete_iteration 1 final, clear_timer budget, end_run completed, drained',
+      ),
+    );
   });
 
   test('[P6] what waits for a call with its idempotency key does not keep the run from parking', () => {
@@ -90,12 +84,9 @@ describe('[C3] a call of a client', () => {
     run.declare({ id: 'other', idempotencyKey: 'other' });
     run.end();
     expect(run.succeed('other')).toContain('end_run waiting');
-    expect(run.recalled('b', 'outcome')).toEqual([
-      'set_timer budget 3600000',
-      'settle b completed',
-      'clear_timer budget',
-      'end_run waiting',
-    ]);
+    expect(run.recalled('b', 'outcome')).toEqual(
+      commands('set_timer budget 3600000, settle b completed, clear_timer budget, end_run waiting'),
+    );
   });
 
   test('the time of the wait does not count for the budget', () => {
@@ -106,13 +97,11 @@ describe('[C3] a call of a client', () => {
 
   test('parks again while others are open', () => {
     const run = parked('a', 'b');
-    expect(run.succeed('a')).toEqual([
-      'set_timer budget 3600000',
-      'clear_timer client:a',
-      'settle a completed',
-      'clear_timer budget',
-      'end_run waiting',
-    ]);
+    expect(run.succeed('a')).toEqual(
+      commands(
+        'set_timer budget 3600000, clear_timer client:a, settle a completed, clear_timer budget, end_run waiting',
+      ),
+    );
   });
 
   test('is settled once: a second result, another attempt and a late timer change nothing', () => {
@@ -127,11 +116,9 @@ describe('[C3] a call of a client', () => {
     run.declare({ id: 'a', onError: 'retry' }, { ...CLIENT, effects: 'pure' });
     run.declare({ id: 'b', dependsOn: ['a'] });
     run.called('a');
-    expect(run.fail('a', { retryable: true })).toEqual([
-      'clear_timer client:a',
-      'settle a failed boom',
-      'settle b skipped a',
-    ]);
+    expect(run.fail('a', { retryable: true })).toEqual(
+      commands('clear_timer client:a, settle a failed boom, settle b skipped a'),
+    );
   });
 
   test.each([
@@ -237,10 +224,9 @@ describe('[C3] a fire_and_forget call', () => {
     run.called('a');
     run.declare({ id: 'b', mode: 'fire_and_forget' });
     run.end();
-    expect(run.say({ type: 'cancel_requested', reason: 'next', only: 'waiting' })).toEqual([
-      'clear_timer client:a',
-      'settle a cancelled next',
-    ]);
+    expect(run.say({ type: 'cancel_requested', reason: 'next', only: 'waiting' })).toEqual(
+      commands('clear_timer client:a, settle a cancelled next'),
+    );
     expect(run.succeed('b')).toContain('drained');
   });
 

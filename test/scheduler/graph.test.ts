@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bindings, dependenciesOf, lookup, statusOf } from '../../src/scheduler/step.ts';
 import type { SchedulerCommand } from '../../src/scheduler/types.ts';
+import { commands } from './commands.ts';
 import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
 function rejection(run: Driver): Extract<SchedulerCommand, { type: 'settle'; status: 'rejected' }> {
@@ -73,11 +74,9 @@ describe('S3 dependencies', () => {
     run.declare({ id: 'fetch2' });
     run.declare({ id: 'sum', dependsOn: ['fetch1', 'fetch3'] });
     run.declare({ id: 'report', dependsOn: ['sum'] });
-    expect(withoutTimers(run.end())).toEqual([
-      'settle sum rejected unknown_dependency',
-      'report_plan 1',
-      'settle report skipped sum',
-    ]);
+    expect(withoutTimers(run.end())).toEqual(
+      commands('settle sum rejected unknown_dependency, report_plan 1, settle report skipped sum'),
+    );
     expect(rejection(run).message).toBe('Action "sum" depends on unknown id "fetch3" (known: fetch1, fetch2, report)');
   });
 
@@ -94,12 +93,9 @@ describe('S3 dependencies', () => {
     const run = new Driver();
     run.declare({ id: 'a', dependsOn: ['c'] });
     run.declare({ id: 'b', dependsOn: ['a'] });
-    expect(withoutTimers(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual([
-      'settle c rejected dependency_cycle',
-      'queue a [c]',
-      'settle a skipped c',
-      'settle b skipped a',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual(
+      commands('settle c rejected dependency_cycle, queue a [c], settle a skipped c, settle b skipped a'),
+    );
     expect(rejection(run).message).toBe('Action "c" closes a dependency cycle: c -> b -> a -> c');
   });
 
@@ -113,13 +109,11 @@ describe('S3 dependencies', () => {
     const run = new Driver();
     run.declare({ id: 'a', name: 'one', dependsOn: ['two'] });
     run.declare({ id: 'b', name: 'two', dependsOn: ['a'] });
-    expect(withoutTimers(run.end())).toEqual([
-      'settle a rejected dependency_cycle',
-      'report_plan 1',
-      'settle b skipped a',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.end())).toEqual(
+      commands(
+        'settle a rejected dependency_cycle, report_plan 1, settle b skipped a, complete_iteration 1, start_iteration 2',
+      ),
+    );
   });
 
   test('[S3] two independent cycles in one generation are both found, and other actions run', () => {
@@ -129,12 +123,9 @@ describe('S3 dependencies', () => {
     run.declare({ id: 'c', dependsOn: ['d'] });
     run.declare({ id: 'd', dependsOn: ['c'] });
     expect(withoutTimers(run.declare({ id: 'e' }))).toEqual(['queue e []', 'start e']);
-    expect(['a', 'b', 'c', 'd'].map((id) => statusOf(run.state, run.key(id)))).toEqual([
-      'skipped',
-      'rejected',
-      'skipped',
-      'rejected',
-    ]);
+    expect(['a', 'b', 'c', 'd'].map((id) => statusOf(run.state, run.key(id)))).toEqual(
+      commands('skipped, rejected, skipped, rejected'),
+    );
   });
 
   test('[S3] a settled action closes no cycle: actions that wait for it are skipped', () => {
@@ -151,10 +142,9 @@ describe('S3 dependencies', () => {
     direct.declare({ id: 'f' });
     direct.declare({ id: 'x', dependsOn: ['f', 'late'] });
     direct.fail('f');
-    expect(withoutTimers(direct.declare({ id: 'late', dependsOn: ['x'] }))).toEqual([
-      'queue late [x]',
-      'settle late skipped x',
-    ]);
+    expect(withoutTimers(direct.declare({ id: 'late', dependsOn: ['x'] }))).toEqual(
+      commands('queue late [x], settle late skipped x'),
+    );
   });
 
   test('[S3] wait_for_all: false starts at the first success, whatever the results of the others', () => {
@@ -172,10 +162,9 @@ describe('S3 dependencies', () => {
     run.declare({ id: 'b' });
     run.declare({ id: 'any', dependsOn: ['a', 'b'], waitForAll: false });
     expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start any']);
-    expect(withoutTimers(run.declare({ id: 'late', dependsOn: ['a', 'b'], waitForAll: false }))).toEqual([
-      'queue late [a b]',
-      'start late',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'late', dependsOn: ['a', 'b'], waitForAll: false }))).toEqual(
+      commands('queue late [a b], start late'),
+    );
   });
 
   test('[S3] wait_for_all: false is skipped if no dependency succeeded, and starts if one of them counts as null', () => {
@@ -226,13 +215,9 @@ describe('S3 dependencies', () => {
     other.fail('a');
     other.end();
     other.declare({ id: 'b', dependsOn: ['a'] });
-    expect(withoutTimers(other.end())).toEqual([
-      'queue b [a]',
-      'settle b skipped a',
-      'report_plan 2',
-      'complete_iteration 2',
-      'start_iteration 3',
-    ]);
+    expect(withoutTimers(other.end())).toEqual(
+      commands('queue b [a], settle b skipped a, report_plan 2, complete_iteration 2, start_iteration 3'),
+    );
   });
 
   test('[S3] a name in this generation has precedence over the same name in an earlier one', () => {
@@ -293,9 +278,9 @@ describe('P6 and P12 names', () => {
   test('[P6] an identical repeated action is ignored with a warning', () => {
     const run = new Driver();
     run.declare({ id: 'a', span: { start: 0, end: 9 } });
-    expect(run.declare({ id: 'a', span: { start: 10, end: 19 }, embeddedInThought: true })).toEqual([
-      'warn duplicate_action',
-    ]);
+    expect(run.declare({ id: 'a', span: { start: 10, end: 19 }, embeddedInThought: true })).toEqual(
+      commands('warn duplicate_action'),
+    );
     expect(statusOf(run.state, '1/1')).toBeNull();
   });
 
@@ -421,11 +406,9 @@ describe('S4 sync, async, fire_and_forget', () => {
     run.declare({ id: 'a' });
     run.declare({ id: 'other' });
     run.declare({ id: 'b', references: ['a'] });
-    expect(withoutTimers(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual([
-      'queue c [b]',
-      'queue s [c]',
-      'start a',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'c', dependsOn: ['b'] }))).toEqual(
+      commands('queue c [b], queue s [c], start a'),
+    );
     expect(withoutTimers(run.succeed('a'))).toEqual(['settle a completed', 'start b']);
     expect(withoutTimers(run.succeed('b'))).toEqual(['settle b completed', 'start c']);
     expect(withoutTimers(run.succeed('c'))).toEqual(['settle c completed', 'start s']);
@@ -494,12 +477,11 @@ describe('S4 sync, async, fire_and_forget', () => {
     run.declare({ id: 's', mode: 'sync' });
     run.declare({ id: 'a', dependsOn: [] });
     run.declare({ id: 'held' });
-    expect(withoutTimers(run.fail('a'))).toEqual([
-      'settle a failed boom',
-      'abort s fail_fast',
-      'settle s cancelled fail_fast',
-      'settle held cancelled fail_fast',
-    ]);
+    expect(withoutTimers(run.fail('a'))).toEqual(
+      commands(
+        'settle a failed boom, abort s fail_fast, settle s cancelled fail_fast, settle held cancelled fail_fast',
+      ),
+    );
   });
 
   test('[S4] barriers release the same actions for a name bound at the end of the generation', () => {
@@ -512,10 +494,9 @@ describe('S4 sync, async, fire_and_forget', () => {
   test('[S4] a fire_and_forget action with a dependent is async, with one warning', () => {
     const run = new Driver();
     run.declare({ id: 'log', mode: 'fire_and_forget' });
-    expect(withoutTimers(run.declare({ id: 'b', references: ['log'] }))).toEqual([
-      'warn fire_and_forget_awaited',
-      'queue b [log]',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'b', references: ['log'] }))).toEqual(
+      commands('warn fire_and_forget_awaited, queue b [log]'),
+    );
     expect(withoutTimers(run.declare({ id: 'c', dependsOn: ['log'] }))).toEqual(['queue c [log]']);
   });
 
@@ -526,12 +507,9 @@ describe('S4 sync, async, fire_and_forget', () => {
     run.declare({ id: 'b', dependsOn: ['f'] });
     run.respond(true);
     run.end();
-    expect(withoutTimers(run.succeed('b'))).toEqual([
-      'settle b completed',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.succeed('b'))).toEqual(
+      commands('settle b completed, complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 
   test('[S4] a fire_and_forget action that a response refers to is async: the iteration waits for it', () => {
@@ -539,11 +517,8 @@ describe('S4 sync, async, fire_and_forget', () => {
     run.declare({ id: 'log', mode: 'fire_and_forget' });
     expect(run.respond(true, ['log'])).toEqual(['warn fire_and_forget_awaited']);
     expect(run.end()).toEqual(['report_plan 1']);
-    expect(withoutTimers(run.succeed('log'))).toEqual([
-      'settle log completed',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.succeed('log'))).toEqual(
+      commands('settle log completed, complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { generationTokens, initialState, step } from '../../src/scheduler/step.ts';
 import type { RunPolicy } from '../../src/scheduler/types.ts';
+import { commands } from './commands.ts';
 import { Driver, MODEL, TEXT, declaration, withoutTimers, policy } from '../support/scheduler-kit.ts';
 
 function started(policy: Partial<RunPolicy> = {}): string[] {
@@ -21,11 +22,9 @@ describe('S11 the loop', () => {
     run.declare({ id: 'f', mode: 'fire_and_forget', dependsOn: [] });
     expect(run.end()).toEqual(['report_plan 1']);
     expect(withoutTimers(run.succeed('s'))).toEqual(['settle s completed']);
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1, start_iteration 2'),
+    );
   });
 
   test('[S11] a generation without actions reports no plan; a rejected action does not count', () => {
@@ -59,12 +58,9 @@ describe('S11 the loop', () => {
     const run = new Driver({ maxIterations: 1 });
     run.declare({ id: 'a' });
     run.succeed('a');
-    expect(run.end()).toEqual([
-      'report_plan 1',
-      'complete_iteration 1',
-      'budget_exceeded iterations 1/1',
-      'start_iteration 2 last',
-    ]);
+    expect(run.end()).toEqual(
+      commands('report_plan 1, complete_iteration 1, budget_exceeded iterations 1/1, start_iteration 2 last'),
+    );
     expect(run.declare({ id: 'b' })).toEqual(['settle b rejected not_allowed']);
     run.respond(null);
     expect(withoutTimers(run.end())).toEqual(['complete_iteration 2 final', 'end_run completed', 'drained']);
@@ -87,11 +83,9 @@ describe('S11 the loop', () => {
 
   test('[P11] bare text that counts as the answer ends the run', () => {
     const run = new Driver();
-    expect(withoutTimers(run.end({ answered: true }))).toEqual([
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.end({ answered: true }))).toEqual(
+      commands('complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 });
 
@@ -101,12 +95,9 @@ describe('P10 finality', () => {
     run.declare({ id: 'a' });
     run.respond(true);
     expect(run.end()).toEqual(['report_plan 1']);
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 
   test('[P10] actions declared after a final response still run before the run ends', () => {
@@ -213,12 +204,9 @@ describe('P10 finality', () => {
     run.declare({ id: 'a' });
     run.fail('a');
     run.respond(true);
-    expect(withoutTimers(run.end())).toEqual([
-      'report_plan 1',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.end())).toEqual(
+      commands('report_plan 1, complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 });
 
@@ -228,24 +216,18 @@ describe('H7 posted text', () => {
     run.declare({ id: 'a' });
     run.respond(false);
     run.end();
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'drained',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1 final, end_run completed, drained'),
+    );
   });
 
   test('[P15] posted text that breaks off fails after its started actions have ended', () => {
     const run = new Driver(TEXT);
     run.declare({ id: 'a' });
     run.end({ finish: 'error', error: { code: 'input_cut', message: 'gone' } });
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1',
-      'end_run failed input_cut',
-      'drained',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1, end_run failed input_cut, drained'),
+    );
   });
 });
 
@@ -256,21 +238,17 @@ describe('P15 broken generations', () => {
     const run = new Driver();
     run.declare({ id: 'a' });
     expect(run.end(gone)).toEqual(['report_plan 1']);
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1, start_iteration 2'),
+    );
   });
 
   test('[P15] two broken generations in a row fail the run with the error', () => {
     const run = new Driver();
     run.end(gone);
-    expect(withoutTimers(run.end(gone))).toEqual([
-      'complete_iteration 2',
-      'end_run failed model_unavailable',
-      'drained',
-    ]);
+    expect(withoutTimers(run.end(gone))).toEqual(
+      commands('complete_iteration 2, end_run failed model_unavailable, drained'),
+    );
   });
 
   test('[P15] a good generation in between resets the count', () => {
@@ -318,11 +296,9 @@ describe('S12 budgets', () => {
     expect(run.declare({ id: 'b' })).toEqual(['budget_exceeded actions 2/1', 'settle b rejected budget_exceeded']);
     expect(run.declare({ id: 'c' })).toEqual(['settle c rejected budget_exceeded']);
     run.end();
-    expect(withoutTimers(run.succeed('a'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1',
-      'start_iteration 2 last',
-    ]);
+    expect(withoutTimers(run.succeed('a'))).toEqual(
+      commands('settle a completed, complete_iteration 1, start_iteration 2 last'),
+    );
     expect(withoutTimers(run.end())).toContain('end_run failed budget_exceeded');
   });
 
@@ -337,27 +313,20 @@ describe('S12 budgets', () => {
   test('[S12] without the reserved call the run fails', () => {
     const run = new Driver({ modelCalls: 1 });
     run.respond(false);
-    expect(withoutTimers(run.end())).toEqual([
-      'complete_iteration 1',
-      'budget_exceeded model_calls 1/1',
-      'end_run failed budget_exceeded',
-      'drained',
-    ]);
-    expect(withoutTimers(started({ modelCalls: 0 }))).toEqual([
-      'budget_exceeded model_calls 1/0',
-      'end_run failed budget_exceeded',
-      'drained',
-    ]);
+    expect(withoutTimers(run.end())).toEqual(
+      commands('complete_iteration 1, budget_exceeded model_calls 1/1, end_run failed budget_exceeded, drained'),
+    );
+    expect(withoutTimers(started({ modelCalls: 0 }))).toEqual(
+      commands('budget_exceeded model_calls 1/0, end_run failed budget_exceeded, drained'),
+    );
   });
 
   test('[S12] llm actions spend model calls, except the last one', () => {
     const run = new Driver({ modelCalls: 3 });
     expect(withoutTimers(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toContain('start a');
-    expect(withoutTimers(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual([
-      'queue b []',
-      'budget_exceeded model_calls 2/3',
-      'settle b failed budget_exceeded',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'b', type: 'llm', name: 'llm' }))).toEqual(
+      commands('queue b [], budget_exceeded model_calls 2/3, settle b failed budget_exceeded'),
+    );
     expect(withoutTimers(run.declare({ id: 'c' }))).toContain('start c');
     run.succeed('a');
     run.end();
@@ -422,12 +391,9 @@ describe('S12 budgets', () => {
     run.fire('budget');
     run.end({ finish: 'abort' });
     run.at += limits.lastGenerationMs;
-    expect(run.fire('budget')).toEqual([
-      'stop_generation',
-      'complete_iteration 2',
-      'end_run failed budget_exceeded',
-      'drained',
-    ]);
+    expect(run.fire('budget')).toEqual(
+      commands('stop_generation, complete_iteration 2, end_run failed budget_exceeded, drained'),
+    );
     expect(run.end({ finish: 'abort' })).toEqual([]);
   });
 
@@ -469,11 +435,9 @@ describe('S12 budgets', () => {
   test('[S12] past the cost limit, actions that call a model are not dispatched, and others are', () => {
     const run = new Driver({ cost: 0.5 });
     run.say({ type: 'usage_recorded', tokens: 1, cost: 0.6 });
-    expect(withoutTimers(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual([
-      'queue a []',
-      'budget_exceeded cost 0.6/0.5',
-      'settle a failed budget_exceeded',
-    ]);
+    expect(withoutTimers(run.declare({ id: 'a', type: 'llm', name: 'llm' }))).toEqual(
+      commands('queue a [], budget_exceeded cost 0.6/0.5, settle a failed budget_exceeded'),
+    );
     expect(withoutTimers(run.declare({ id: 'b' }))).toContain('start b');
   });
 
@@ -517,12 +481,9 @@ describe('the end of a run', () => {
     const run = new Driver({ maxParallelActions: 2 });
     for (const id of ['f1', 'f2', 'f3']) run.declare({ id, mode: 'fire_and_forget' });
     run.respond(true);
-    expect(withoutTimers(run.end())).toEqual([
-      'report_plan 1',
-      'complete_iteration 1 final',
-      'end_run completed',
-      'start f2',
-    ]);
+    expect(withoutTimers(run.end())).toEqual(
+      commands('report_plan 1, complete_iteration 1 final, end_run completed, start f2'),
+    );
     expect(withoutTimers(run.fail('f1'))).toEqual(['settle f1 failed boom', 'start f3']);
     run.succeed('f2');
     expect(withoutTimers(run.succeed('f3'))).toEqual(['settle f3 completed', 'drained']);
@@ -565,11 +526,9 @@ describe('the end of a run', () => {
     run.declare({ id: 'f', mode: 'fire_and_forget' });
     run.respond(true);
     run.end();
-    expect(withoutTimers(run.cancel('shutdown'))).toEqual([
-      'abort f shutdown',
-      'settle f cancelled shutdown',
-      'drained',
-    ]);
+    expect(withoutTimers(run.cancel('shutdown'))).toEqual(
+      commands('abort f shutdown, settle f cancelled shutdown, drained'),
+    );
   });
 
   test('[S1] protocol text outside a generation is an internal error, not the model’s', () => {

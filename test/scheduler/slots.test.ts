@@ -1,6 +1,7 @@
 /** Limits in addition to the run's slots: of a type, and of an overloaded target (S5, R8). Cached outcomes (P6). */
 import { describe, expect, test } from 'vitest';
 import type { ActionError, ActionType } from '../../src/domain/action.ts';
+import { commands } from './commands.ts';
 import { Driver, withoutTimers } from '../support/scheduler-kit.ts';
 
 const started = (commands: readonly string[]): string[] => commands.filter((command) => command.startsWith('start '));
@@ -209,10 +210,9 @@ describe('cached outcomes', () => {
     run.declare({ id: 'a' }, { reuse: true });
     run.declare({ id: 'b', dependsOn: ['a'] });
     const error = { code: 'idempotency_mismatch', message: 'no', retryable: false };
-    expect(withoutTimers(run.recalled('a', { error }))).toEqual([
-      'settle a failed idempotency_mismatch',
-      'settle b skipped a',
-    ]);
+    expect(withoutTimers(run.recalled('a', { error }))).toEqual(
+      commands('settle a failed idempotency_mismatch, settle b skipped a'),
+    );
   });
 
   test('[P6] the lookup comes after dependencies, conditions and approvals', () => {
@@ -235,10 +235,8 @@ describe('cached outcomes', () => {
     const run = new Driver();
     run.declare({ id: 'a' }, { reuse: true });
     expect(withoutTimers(run.end())).toEqual(['report_plan 1']);
-    expect(withoutTimers(run.recalled('a', 'outcome'))).toEqual([
-      'settle a completed',
-      'complete_iteration 1',
-      'start_iteration 2',
-    ]);
+    expect(withoutTimers(run.recalled('a', 'outcome'))).toEqual(
+      commands('settle a completed, complete_iteration 1, start_iteration 2'),
+    );
   });
 });
