@@ -31,6 +31,8 @@ const entries = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((file) => read(file.slice(0, -'.txt'.length)));
 
 describe('corpus of model outputs', () => {
+  test('has examples of each kind', () => expect(entries.length).toBeGreaterThan(120));
+
   test.each(entries.map((entry) => [`${entry.name} [${entry.about.replace(/:.*/, '')}]`, entry] as const))(
     '%s',
     (_title, { text, options, events }) => {
