@@ -84,6 +84,11 @@ const ROWS: readonly Row[] = [
     ...repeated,
   },
   {
+    form: 'a message without a finish reason',
+    chunks: [[calls(called(A))], [{}, null, { message: calls(called(A, { id: 'x', index: 4 })) }], end],
+    ...repeated,
+  },
+  {
     form: 'the older form',
     chunks: [
       [{ function_call: { name: 'pay', arguments: A } }],
@@ -104,6 +109,14 @@ const ROWS: readonly Row[] = [
   {
     form: 'in a chunk after the finish reason',
     chunks: [[calls(called(A))], end, [calls(called(A, { id: 'call_2' })), 'tool_calls']],
+    ...repeated,
+  },
+  {
+    form: 'each chunk has a finish reason',
+    chunks: [
+      [calls(called(A)), 'tool_calls'],
+      [calls(called(A, { id: 'call_2' })), 'tool_calls'],
+    ],
     ...repeated,
   },
   {
@@ -246,6 +259,11 @@ const ROWS: readonly Row[] = [
     chunks: [
       [calls(called(A, { index: undefined, id: undefined }), called(A, { index: undefined, id: undefined })), 'stop'],
     ],
+    runs: [...once, ...once],
+  },
+  {
+    form: 'equal calls in a whole message',
+    chunks: [[null, 'tool_calls', { message: calls(called(A), called(A, { id: 'call_2' })) }]],
     runs: [...once, ...once],
   },
   {

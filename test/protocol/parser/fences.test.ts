@@ -63,6 +63,7 @@ describe('[P9] a fence in a block', () => {
     ['marks with text after them do not end it', `\`\`\`\na\n\`\`\` b\n${QUOTED}\n\`\`\`\n${RUN}`],
     ['white space after its end', `\`\`\`\n${QUOTED}\n\`\`\`  \n${RUN}`],
     ['white space before its marks', `  \`\`\`\n${QUOTED}\n\t\`\`\`\n${RUN}`],
+    ['fewer marks do not end it', `~~~~\n${QUOTED}\n~~~\n${QUOTED}\n~~~~\n${RUN}`],
     ['more marks end it', `~~~~~\n${QUOTED}\n~~~~~~ \n${RUN}`],
     ['a dollar sign after its marks', `\`\`\` $a\n${QUOTED}\n\`\`\`\n${RUN}`],
     ['a backtick after tildes', `~~~ a\`\n${QUOTED}\n~~~\n${RUN}`],

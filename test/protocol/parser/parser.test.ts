@@ -16,9 +16,9 @@ import {
   waysToCut,
 } from './parser-kit.ts';
 
-type Case = readonly [title: string, text: string, gives: string, options?: Partial<ParserOptions>];
+type Case = [title: string, text: string, gives: string, options?: Partial<ParserOptions>];
 
-const CASES: readonly Case[] = [
+const CASES: Case[] = [
   [
     '[P1] a thought, an action and a response',
     '<thought>plan</thought><action name="echo">{"a":1}</action><response>done</response>',
@@ -169,6 +169,11 @@ const CASES: readonly Case[] = [
     '[P6] an unknown mode is sync, with a warning',
     '<action name="echo" mode="parallel"/>',
     'open tool echo ? | warning invalid_field | action auto_1 tool:echo sync {}',
+  ],
+  [
+    '[P6] an unknown type is refused',
+    '<action type="browser" name="x">{}</action>',
+    'open ? x sync | rejected auto_1 invalid_action',
   ],
   [
     '[P6] an empty body is {}',
@@ -493,7 +498,7 @@ const shown = (events: readonly ProtocolEvent[]): string =>
     .map((line) => line.trim())
     .join(' | ');
 
-test.each(CASES)('%s', (_title, text, gives, options) => {
+test.each<Case>(CASES)('%s', (_title, text, gives, options) => {
   const whole = parse(text, options);
   expect(shown(whole)).toBe(gives);
   for (const { name, chunks } of waysToCut(text, 12))

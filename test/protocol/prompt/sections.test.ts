@@ -324,6 +324,8 @@ outputs: {total: {source: steps.s}}`;
 });
 
 test('[L4] every bundled tool and every endpoint of a bundled relic says what it returns', () => {
+  expect(bundled.list('tool').length).toBeGreaterThan(5);
+  expect(bundled.list('relic').length).toBeGreaterThan(2);
   for (const { name } of bundled.list('tool')) expect([name, bundled.tool(name)?.returns]).not.toEqual([name, null]);
   for (const { name } of bundled.list('relic'))
     for (const endpoint of Object.values(bundled.relic(name)?.endpoints ?? {}))
