@@ -4,12 +4,12 @@ import type { SessionEvent } from '../../src/domain/event.ts';
 import { violationsOf } from '../simulation/invariants/all.ts';
 import { factsOf } from '../simulation/invariants/invariant.ts';
 import type { Observation, Replacement } from '../simulation/observation.ts';
+import { historyText } from '../simulation/print/print.ts';
 import type { CutGenerations } from './cut-generations.ts';
 import type { Kill } from './kills.ts';
 import { observe, shownBy } from './observe.ts';
 import type { Play } from './play.ts';
 import type { PlayedSession } from './played-session.ts';
-import { observedLines } from './report.ts';
 import type { RealSystem } from './system.ts';
 
 /** Work that has not ended this long after all plans were carried out never ends. */
@@ -47,6 +47,7 @@ export interface SessionReport {
   /** Files that were downloaded at the end. */
   readonly files: number;
   readonly violations: readonly { readonly invariant: string; readonly what: string }[];
+  /** What happened, for people. */
   readonly observed: readonly string[];
 }
 
@@ -159,7 +160,7 @@ function reportOf(play: Play, seen: Observation): SessionReport {
       .size,
     files: factsOf(seen, 'files_stored').reduce((sum, { files }) => sum + files.length, 0),
     violations: violationsOf(seen),
-    observed: observedLines(seen),
+    observed: historyText(play.history, seen).split('\n'),
   };
 }
 

@@ -7,17 +7,17 @@
  * repeat exactly: real processes take turns as they like.
  */
 import { historyOf } from '../simulation/arbitrary.ts';
+import type { Violation } from '../simulation/invariants/invariant.ts';
 import type { Forms } from '../simulation/script.ts';
 import { stage } from '../support/staged-system.ts';
 import { runBatch } from './batch.ts';
-import type { BatchReport } from './batch.ts';
+import type { SessionReport } from './batch.ts';
 import { CutGenerations } from './cut-generations.ts';
 import { killsOf } from './kills.ts';
 import type { Kill } from './kills.ts';
 import { helperOf, manifestsOf } from './manifests.ts';
 import { serveModel } from './model-server.ts';
 import { Play } from './play.ts';
-import type { Finding } from './report.ts';
 import { shortened } from './shorten.ts';
 import { RealSystem } from './system.ts';
 import { pythonCode, serveTools } from './tool-server.ts';
@@ -35,6 +35,17 @@ export interface ChaosOptions {
   readonly progress: (line: string) => void;
 }
 
+/** A violation on the real system. */
+export interface Finding extends Violation {
+  /** Number of the history in this call, from 1. */
+  readonly history: number;
+  readonly seed: number;
+  /** Runs the same histories with the same kills again. */
+  readonly command: string;
+  /** The history, and what happened in it. */
+  readonly observed: readonly string[];
+}
+
 export interface ChaosReport {
   readonly histories: number;
   readonly kills: number;
@@ -49,8 +60,6 @@ export interface ChaosReport {
   readonly files: number;
   readonly findings: readonly Finding[];
 }
-
-type BatchSummary = Omit<ChaosReport, 'cuts'>;
 
 export async function runChaos({ histories, seed, kills: fixedKills, progress }: ChaosOptions): Promise<ChaosReport> {
   const plays = new Map<string, Play>();
@@ -79,7 +88,9 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     log: new WorkerLog((error) => noteError([...plays.values()], error)),
   });
   await system.start();
-  const reports: BatchSummary[] = [];
+  const sessions: SessionReport[] = [];
+  const findings: Finding[] = [];
+  let killed = 0;
   for (let first = 0; first < histories; first += BATCH) {
     const batch = scripts.slice(first, first + BATCH);
     progress(`histories ${first + 1} to ${first + batch.length} of ${histories}`);
@@ -99,51 +110,26 @@ export async function runChaos({ histories, seed, kills: fixedKills, progress }:
     const done = await runBatch({ system, plays: batchPlays, kills, cuts, events: () => events, progress });
     for (const play of batchPlays) plays.delete(play.name);
     const command = `npm run test:chaos -- ${batch.length} ${seed + first}`;
-    reports.push(summaryOf(done, batch.length, { command, first: seed }));
+    killed += done.kills;
+    sessions.push(...done.sessions);
+    for (const { play, violations, observed } of done.sessions) {
+      const about = { history: play.seed - seed + 1, seed: play.seed, command, observed };
+      findings.push(...violations.map((violation) => ({ ...violation, ...about })));
+    }
     const seconds = Math.round((Date.now() - startedAt) / 1_000);
     progress(`  ${events} events and ${done.kills} kills in ${seconds} s`);
   }
-  return { ...total(reports), cuts: cuts.lost };
-}
-
-function summaryOf(
-  { kills, sessions }: BatchReport,
-  histories: number,
-  { command, first }: { readonly command: string; readonly first: number },
-): BatchSummary {
-  const sum = (of: (session: BatchReport['sessions'][number]) => number): number =>
-    sessions.reduce((total, session) => total + of(session), 0);
+  const sum = (of: (session: SessionReport) => number): number => sessions.reduce((all, one) => all + of(one), 0);
   return {
     histories,
-    kills,
+    kills: killed,
     runs: sum(({ runs }) => runs),
     recovered: sum(({ recovered }) => recovered),
-    outcomesUnknown: sum(({ outcomesUnknown }) => outcomesUnknown),
+    cuts: cuts.lost,
+    outcomesUnknown: sum((session) => session.outcomesUnknown),
     results: sum(({ results }) => results),
     files: sum(({ files }) => files),
-    findings: sessions.flatMap(({ play, violations, observed }) =>
-      violations.map((violation) => ({
-        ...violation,
-        history: play.seed - first + 1,
-        seed: play.seed,
-        command,
-        observed,
-      })),
-    ),
-  };
-}
-
-function total(reports: readonly BatchSummary[]): BatchSummary {
-  const sum = (of: (report: BatchSummary) => number): number => reports.reduce((all, report) => all + of(report), 0);
-  return {
-    histories: sum(({ histories }) => histories),
-    kills: sum(({ kills }) => kills),
-    runs: sum(({ runs }) => runs),
-    recovered: sum(({ recovered }) => recovered),
-    outcomesUnknown: sum(({ outcomesUnknown }) => outcomesUnknown),
-    results: sum(({ results }) => results),
-    files: sum(({ files }) => files),
-    findings: reports.flatMap(({ findings }) => findings),
+    findings,
   };
 }
 

@@ -1,38 +1,21 @@
-/** Prints a history, what it violates and what happened in it, for people. */
-import type {
-  ActionScript,
-  AgentSettings,
-  AttemptScript,
-  CutScript,
-  FileScript,
-  GenerationScript,
-  History,
-  MessageScript,
-  ViaScript,
-} from '../history.ts';
+/**
+ * Prints a history, what it violates and what happened in it, for people. Members are printed by their names, so that a new
+ * kind of action, request, fault or fact needs nothing here; usual values are left out.
+ */
+import type { SessionEvent } from '../../../src/domain/event.ts';
+import type { GenerationScript, History } from '../history.ts';
 import { INVARIANTS } from '../invariants/all.ts';
 import type { Violation } from '../invariants/invariant.ts';
-import type { Observation } from '../observation.ts';
-import { actionsOf, cutPlace, textOf, tokenOf } from '../script.ts';
-import { USUAL_AGENT, USUAL_GENERATION } from '../usual.ts';
-import { counted, decisionText, plannedOf, sendingText } from './planned.ts';
-import { timelineText } from './timeline.ts';
+import type { Fact, Observation } from '../observation.ts';
+import { actionsOf, textOf, tokenOf } from '../script.ts';
+import { USUAL } from '../usual.ts';
 
 const MOST_WHAT_CHARS = 2_000;
-
-const SETTINGS: Readonly<Record<keyof AgentSettings, string>> = {
-  maxParallelActions: 'parallel actions',
-  maxIterations: 'iterations',
-  maxActions: 'actions',
-  modelCalls: 'model calls',
-  seconds: 'seconds',
-  failFast: 'it fails fast',
-  supervised: 'unsafe actions need an approval',
-  policies: 'it has policies',
-  feed: 'it has a periodic feed',
-  expiryMs: 'ms without use until the session expires',
-  summarizeAfter: 'turns that its prompts show',
-};
+const MOST_VALUE_CHARS = 120;
+/** Members of events that repeat what else is printed, or that say nothing. */
+const OMITTED = new Set(
+  'at segment ms sha256 bytes complete iteration iterations type mode line column excerpt'.split(' '),
+);
 
 /** The violations of one history: what should hold, and what was seen. */
 export function violationsText(violations: readonly Violation[]): string {
@@ -47,14 +30,17 @@ export function violationsText(violations: readonly Violation[]): string {
 
 /** @param seen null if the history did not end */
 export function historyText(history: History, seen: Observation | null): string {
-  const planned = plannedOf({ ...history, messages: [] });
+  const { agent, seeded, messages, decisions, requests, faults } = history;
   return [
     'The history:',
-    ...settingLines(history.agent),
-    ...seededLines(history.seeded),
-    ...history.messages.flatMap(messageLines),
-    ...history.decisions.map((decision, index) => `  Approval ${index + 1}: ${decisionText(decision)}.`),
-    ...planned.map(({ at, text }) => `  ${at === null ? capital(text) : `At ${at} ms, ${text}`}.`),
+    ...[agent].flatMap((settings) => (unusual(settings) === '' ? [] : [`  agent${unusual(settings)}`])),
+    ...seeded.map((script) => `  seeded ${planText(script)}`),
+    ...messages.flatMap(({ generations, ...script }, message) => [
+      `  ${timeText(script)}${message}: ${planText(script)}`,
+      ...generations.flatMap((written, generation) => generationLines(written, message, generation)),
+    ]),
+    ...decisions.map((decision, index) => `  approval ${index + 1}:${unusual(decision) || ' as usual'}`),
+    ...[...requests, ...faults].map((planned) => `  ${timeText(planned)}${planText(planned)}`),
     '',
     seen === null
       ? 'The history did not end. A timeline is printed only for a history that ends.'
@@ -62,99 +48,126 @@ export function historyText(history: History, seen: Observation | null): string 
   ].join('\n');
 }
 
-function settingLines(agent: AgentSettings): string[] {
-  const changed = (Object.keys(SETTINGS) as (keyof AgentSettings)[]).flatMap((name) => {
-    const value = agent[name];
-    if (value === USUAL_AGENT[name]) return [];
-    return [value === true ? SETTINGS[name] : `at most ${String(value)} ${SETTINGS[name]}`];
-  });
-  return changed.length === 0 ? [] : [`  The agent: ${changed.join('; ')}.`];
-}
-
-function seededLines(seeded: History['seeded']): string[] {
-  if (seeded.length === 0) return [];
-  const texts = seeded.map(({ type, words }) => `${type} (${counted(words, 'word')})`);
-  return [`  The session begins with a history: ${texts.join(', ')}.`];
-}
-
-function messageLines(script: MessageScript, message: number): string[] {
-  const { type, at, ifBusy, repeats, via, files, generations } = script;
-  const what = sendingText(script, message);
-  const client = via === null ? 'a client' : clientText(via, repeats);
-  const details = [
-    ...(ifBusy === 'reject' && type === 'message' ? ['to be rejected if the session is busy'] : []),
-    ...(ifBusy === 'steer' && type === 'message' ? ['for the run that is active, if there is one'] : []),
-    ...(files.length > 0 && type === 'message' ? [`with ${files.map(fileText).join(', ')}`] : []),
-    ...(repeats && type === 'message' && via === null ? ['twice with the same idempotency key'] : []),
-  ];
-  return [
-    `  At ${at} ms, ${client} ${[what, ...details].join(', ')}.`,
-    ...generations.flatMap((script, generation) => {
-      const isPosted = type === 'text' && generation === 0;
-      return generationLines(script, message, generation, isPosted);
-    }),
-  ];
-}
-
-function clientText({ protocol, reads, pauseMs }: ViaScript, isTwice: boolean): string {
-  const pause = pauseMs === 0 ? [] : [`pauses ${pauseMs} ms after each read`];
-  const leaves = reads === null ? [] : [`leaves after ${counted(reads, 'read')}`];
-  const how = [...pause, ...leaves].join(' and ');
-  return `a client of ${protocol}${isTwice ? ', and another one like it,' : ''}${how === '' ? '' : `, which ${how},`}`;
-}
-
-/** `image 1` */
-function fileText({ form, body }: FileScript): string {
-  return `${form.replace('_', ' ')} ${body}`;
-}
-
-function generationLines(script: GenerationScript, message: number, generation: number, isPosted: boolean): string[] {
-  const { finish, pieceChars, gapMs, reportsUsage, calls, cut, reason } = script;
-  const pieces = pieceChars === USUAL_GENERATION.pieceChars ? '' : ` in pieces of ${pieceChars} characters`;
-  const gap = gapMs === 0 ? '' : `, with pauses of ${gapMs} ms`;
-  const usage = reportsUsage ? ', reports its usage' : '';
-  const who = isPosted ? 'The text is posted' : `Generation ${generation} is written`;
+function generationLines(script: GenerationScript, message: number, generation: number): string[] {
+  const { items: _, ...how } = script;
   const text = textOf(message, generation, script);
-  const asCalls =
-    calls === null ? '' : `, with its actions as function calls (${calls.written}, repeats ${calls.repeats})`;
-  const ending = cut === null ? `finishes with "${reason ?? finish}"` : cutText(cut, calls === null ? text : null);
-  const how = isPosted ? pieces : `${pieces}${gap}${usage}${asCalls}, and ${ending}`;
   return [
-    `    ${who}${how}:`,
+    `    generation ${generation}:${unusual(how)}`,
     `      ${text === '' ? '(nothing)' : indented(text, '      ')}`,
-    ...actionsOf(script).flatMap((action, place) =>
-      attemptLines(action, tokenOf({ message, generation, action: place })),
+    ...actionsOf(script).flatMap(({ attempts }, action) =>
+      attempts.every((attempt) => unusual(attempt) === '')
+        ? []
+        : [`      ${tokenOf({ message, generation, action })}: ${JSON.stringify(attempts)}`],
     ),
   ];
 }
 
-/** @param text null: it is cut off between two chunks */
-function cutText(cut: CutScript, text: string | null): string {
-  const where = text === null ? `before chunk ${cut.chars} of its chunks` : `after ${cutPlace(text, cut)} characters`;
-  const pause = cut.pauseMs === 0 ? '' : `, ${cut.pauseMs} ms later`;
-  const keeps = cut.cause === 'host' ? `, keeps ${cut.keeps}` : '';
-  return `is cut off ${where}${pause} (${cut.cause}${keeps})`;
+/** `crash life: 2  keeps: 1` */
+function planText({ type, ...rest }: { readonly type: string }): string {
+  return `${type}${unusual(rest)}`;
 }
 
-function attemptLines({ attempts }: ActionScript, token: string): string[] {
-  if (attempts.every(isPlain)) return [];
-  const texts = attempts.map(({ ms, end }, index) => {
-    const isLast = index === attempts.length - 1;
-    const which = isLast && index > 0 ? `attempt ${index + 1} and later ones` : `attempt ${index + 1}`;
-    const name = attempts.length === 1 ? 'every attempt' : which;
-    return `${name}: ${end}${end === 'silent' ? '' : ` after ${ms} ms`}`;
+const timeText = (planned: object): string => ('at' in planned ? `${String(planned.at)} ms  ` : '');
+
+/** Members with another value than the usual one, and not the time. */
+function unusual(script: object): string {
+  return Object.entries(script)
+    .filter(
+      ([name, value]) => name !== 'at' && value !== USUAL.get(name) && !(Array.isArray(value) && value.length === 0),
+    )
+    .map(([name, value]) => ` ${name}: ${JSON.stringify(value)}`)
+    .join(' ');
+}
+
+function timelineText(seen: Observation): string {
+  const sessions = [...seen.earlier, seen];
+  // Sorting is stable: at the same time, plans come before what they cause.
+  const planned = [...seen.history.messages, ...seen.history.requests, ...seen.history.faults].flatMap((script) => {
+    const { generations: _, ...plan } = { generations: null, ...script };
+    return 'at' in plan ? [{ at: plan.at, text: `» ${planText(plan)}` }] : [];
   });
-  return [`      ${token}: ${texts.join('; ')}`];
+  const facts = withoutChecks(sessions.flatMap((session) => session.facts).toSorted((a, b) => a.at - b.at));
+  const happened = facts.map((fact) => ({ at: fact.at, text: factText(fact) }));
+  const lines = [...planned, ...happened].toSorted((a, b) => a.at - b.at);
+  const width = Math.max(...lines.map(({ at }) => String(at).length));
+  return [
+    ...withoutRepeats(lines.map(({ at, text }) => [`  ${String(at).padStart(width)} ms  `, text])),
+    ...seen.runs.map(({ run, status, isOpen }) => `  At the end, run ${run} is ${status}${isOpen ? ' and open' : ''}.`),
+    ...(seen.stuck === null ? [] : [`  The world did not come to rest: ${seen.stuck}.`]),
+    ...sessions.flatMap(({ clients }) =>
+      clients.map(({ name, via, streams }) => {
+        const ends = streams.map(({ asked, end, reading }) => `${asked} ${end} (${reading.outcome ?? 'no end'})`);
+        return `  ${name} (${via.protocol}) had these streams: ${ends.join(', ')}.`;
+      }),
+    ),
+    ...sessions.flatMap(({ readers }) =>
+      readers.map(({ name, from, frames }) => {
+        const seqs = frames.flatMap(({ event }) => event.seq ?? []);
+        const connections = 1 + (frames.at(-1)?.connection ?? -1);
+        return `  ${name}, after #${from}: ${rangesOf(seqs)}, live events: ${frames.length - seqs.length}, connections: ${connections}.`;
+      }),
+    ),
+  ].join('\n');
 }
 
-function isPlain({ ms, end }: AttemptScript): boolean {
-  return ms === 0 && end === 'ok';
+function factText(fact: Fact): string {
+  if (fact.type !== 'published') return [fact.type, ...members(fact)].join('  ');
+  return `  ${eventText(fact.event)}${fact.isDurable ? '' : '  (not durable)'}`;
+}
+
+function eventText({ seq, type, run_id: run, action_id: action, data }: SessionEvent): string {
+  const about = [`run ${run.slice(run.lastIndexOf('_') + 1)}`, ...(action === undefined ? [] : [action])];
+  return [`#${seq ?? 'live'} ${type}`, ...about, ...members(data)].join('  ');
+}
+
+/** The short members of an event or a fact. */
+function members(data: object): string[] {
+  return Object.entries(data).flatMap(([name, value]: [string, unknown]) => {
+    if (OMITTED.has(name) || value === null) return [];
+    if (name === 'error' && typeof value === 'object' && 'code' in value) return [`error: ${String(value.code)}`];
+    if (value === true) return [name];
+    if (value === false) return [`not ${name}`];
+    if (Array.isArray(value)) return value.length === 0 ? [] : [`${name}: ${cut(JSON.stringify(value))}`];
+    return typeof value === 'object' ? [] : [`${name}: ${cut(String(value))}`];
+  });
+}
+
+function cut(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ');
+  return line.length > MOST_VALUE_CHARS ? `${line.slice(0, MOST_VALUE_CHARS)}…` : line;
+}
+
+/** Without the hosts that the world starts at the end, to compare what they show. */
+function withoutChecks(facts: readonly Fact[]): readonly Fact[] {
+  const first = facts.findIndex((fact) => fact.type === 'host_ended' && fact.why === 'replaced');
+  const checks = first < 0 ? [] : facts.slice(first);
+  const isQuiet = checks.every(({ type }) => type === 'host_started' || type === 'host_ended');
+  return isQuiet ? facts.slice(0, facts.length - checks.length) : facts;
+}
+
+/** Neighbours that say the same become one line. */
+function withoutRepeats(lines: readonly (readonly [time: string, text: string])[]): string[] {
+  const isNew = lines.map(([, text], at) => text !== lines[at - 1]?.[1]);
+  return lines.flatMap(([time, text], at) => {
+    if (isNew[at] !== true) return [];
+    const next = isNew.indexOf(true, at + 1);
+    const count = (next < 0 ? lines.length : next) - at;
+    return [`${time}${text}${count === 1 ? '' : `  (${count} times)`}`];
+  });
+}
+
+/** Numbers in the order of arrival: `#1-#9, #4`. */
+function rangesOf(seqs: readonly number[]): string {
+  const ranges: { from: number; to: number }[] = [];
+  for (const seq of seqs) {
+    const last = ranges.at(-1);
+    if (last?.to === seq - 1) last.to = seq;
+    else ranges.push({ from: seq, to: seq });
+  }
+  if (ranges.length === 0) return 'no journaled event';
+  return ranges.map(({ from, to }) => (from === to ? `#${from}` : `#${from}-#${to}`)).join(', ');
 }
 
 function indented(text: string, indent: string): string {
   return text.replaceAll('\n', `\n${indent}`);
-}
-
-function capital(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
