@@ -14,10 +14,8 @@ import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { openNodeSql } from '../support/node-sql.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../support/session-kit.ts';
+import type { SessionKit } from '../support/session-kit.ts';
 
 const realClock: Clock = {
   now: Date.now,
@@ -105,8 +103,7 @@ export function describeWorkspace(level: SandboxLevel): void {
     });
     afterAll(async () => await runner.close());
 
-    const kitWith = async (wire: Wire, options: KitOptions = {}): Promise<SessionKit> =>
-      await sessionKit({ ...options, runner: wire.client });
+    const kitWith = async (wire: Wire): Promise<SessionKit> => await sessionKit({ runner: wire.client });
 
     test('python writes a table, a shell reads it, and the next run finds both', async () => {
       const kit = await kitWith(wireTo(runner));
@@ -194,64 +191,19 @@ export function describeWorkspace(level: SandboxLevel): void {
       expect(warnings(kit)).toEqual(['workspace_skipped']);
     });
 
-    test('a runner that has the files gets none of them again', async () => {
-      const wire = wireTo(runner);
+    test('a runner gets a file once; one that replaces it, with an empty cache, gets it again', async () => {
+      const before = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
+      const wire = wireTo(before, runner);
       const kit = await kitWith(wire);
-      await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('once') }]);
+      const sentFiles = (): number => wire.sent.filter((request) => request === 'PUT workspaces/files').length;
+      await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('kept') }]);
       const read = action('shell', 'a', 'cat x.txt');
       await runText(kit, read, answer('a'));
       await runText(kit, read, answer('a'));
-      expect(wire.sent.filter((request) => request === 'PUT workspaces/files')).toHaveLength(1);
-    });
-
-    test('a session that moves to another runner takes its files along', async () => {
-      const other = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
-      try {
-        const sql = openNodeSql();
-        const clock = new VirtualClock();
-        const first = await kitWith(wireTo(runner), { sql, clock });
-        await runText(first, action('python', 'a', 'open("x.txt", "w").write("from the first")'), answer('a'));
-        const second = await kitWith(wireTo(other), { sql, clock });
-        const { response } = await runText(second, action('shell', 'b', 'cat x.txt'), answer('b'));
-        expect(response).toContain('from the first');
-      } finally {
-        await other.close();
-      }
-    });
-
-    test('a runner that is replaced, with an empty cache, gets the files again', async () => {
-      const before = await startRunner({ sandbox: level, dockerSocket: level === 'docker' ? dockerSocket : 'off' });
-      const kit = await kitWith(wireTo(before, runner));
-      await runText(kit, action('python', 'a', 'open("x.txt", "w").write("kept")'), answer('a'));
+      expect(sentFiles()).toBe(1);
       await before.close();
-      const { response } = await runText(kit, action('shell', 'b', 'cat x.txt'), answer('b'));
-      expect(response).toContain('kept');
-    });
-
-    test('[C8] a loaded skill brings its scripts, and they run', async () => {
-      const kit = await kitWith(wireTo(runner), { from: 'analyst' });
-      await kit.session.workspace.write([
-        { path: 'uploads/orders.csv', bytes: new TextEncoder().encode('city,amount\nOslo,3\nRome,17\nRome,\n') },
-      ]);
-      const code = [
-        'import sys',
-        'sys.path.insert(0, "skills/data-analysis/scripts")',
-        'from profile_csv import profile',
-        'print(profile("uploads/orders.csv")["rows"])',
-      ].join('\n');
-      const result = await runText(
-        kit,
-        `<action type="internal" mode="async" id="skill">${JSON.stringify({ name: 'load_skill', parameters: { name: 'data-analysis' } })}</action>`,
-        action('python', 'a', code, { depends_on: ['skill'] }),
-        answer('a'),
-      );
-      expect(errorsOf(result)).toEqual([null, null]);
-      expect(result.response).toBe('a: 3');
-      expect(paths(kit)).toEqual([
-        'skills/data-analysis/scripts/group_csv.py',
-        'skills/data-analysis/scripts/profile_csv.py',
-        'uploads/orders.csv',
-      ]);
+      expect((await runText(kit, read, answer('a'))).response).toContain('kept');
+      expect(sentFiles()).toBe(2);
     });
 
     test('10 MB go in and come back', async () => {
