@@ -1,85 +1,70 @@
 import { describe, expect, test } from 'vitest';
 import { namesInCondition, whyNotCel } from '../../src/catalog/check/condition-names.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
-import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { limits } from '../../src/domain/limits.ts';
+import { agent, load, problemsOf, relic, said, tool, workflow } from '../support/manifests.ts';
 
 const many = <T = string>(count: number, item: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => item(index));
-const head = (kind: string, name = 'x'): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
-const tool = (rest: string, name?: string): string => `${head('Tool', name)}executor: echo\n${rest}\n`;
-const agent = (rest: string, name?: string): string => `${head('Agent', name)}persona: p\n${rest}\n`;
 const step = (rest: string, name = 's'): string => `{name: ${name}, type: llm, ${rest}}`;
-const workflow = (steps: readonly string[], rest = ''): string =>
-  `${head('Workflow')}${rest}\nsteps:\n${steps.map((one) => `  - ${one}`).join('\n')}\n`;
-const load = (files: Readonly<Record<string, string>>): ReturnType<typeof loadManifests> =>
-  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
-const problemsOf = (text: string): string[] => load({ 'x.yaml': text }).problems.map(formatProblem);
+const flow = (steps: readonly string[], rest = ''): string =>
+  workflow('x', `${rest}\nsteps:\n${steps.map((one) => `  - ${one}`).join('\n')}`);
+const problemsIn = (text: string): string[] => problemsOf({ 'x.yaml': text });
 
 describe('[M1] checking a manifest takes bounded work', () => {
   test('the problems of one file stop at the limit, and the rest of the file is not checked', () => {
-    expect(problemsOf(tool(`parameters: {${many(2_000, (at) => `"?${at}": string`).join(',')}}`))).toHaveLength(
-      limits.manifestProblems,
-    );
-    expect(problemsOf(many(500, (at) => `kind: Tool\nname: t${at}\n`).join('---\n'))).toHaveLength(
-      limits.manifestProblems,
-    );
-    expect(problemsOf(many(500, (at) => `kind: Toll\nname: t${at}\n`).join('---\n'))).toHaveLength(
-      limits.manifestProblems,
-    );
-  });
-
-  test('unknown fields are reported up to the limit; free ones are kept', () => {
-    expect(problemsOf(tool(many(1_000, (at) => `k${at}: 1`).join('\n')))).toHaveLength(limits.manifestProblems);
-    const { catalog } = load({ 'x.yaml': tool(many(1_000, (at) => `x-${at}: 1`).join('\n')) });
-    expect(Object.keys(catalog.tool('x')?.metadata ?? {})).toHaveLength(1_000);
+    for (const text of [
+      tool('x', `parameters: {${many(2_000, (at) => `"?${at}": string`).join(',')}}`),
+      many(500, (at) => `kind: Tool\nname: t${at}\n`).join('---\n'),
+      many(500, (at) => `kind: Toll\nname: t${at}\n`).join('---\n'),
+    ])
+      expect(problemsIn(text)).toHaveLength(limits.manifestProblems);
   });
 
   test('for inputs with long names and outputs with almost the same names', () => {
     const long = 'y'.repeat(50);
     const inputs = `inputs: {${many(1_000, (at) => `k${at}${long}: string`).join(',')}}`;
     const outputs = `outputs: {${many(1_000, (at) => `k${at}: trigger.z${at}${long}`).join(',')}}`;
-    expect(problemsOf(workflow([step('')], `${inputs}\n${outputs}`))).toHaveLength(limits.manifestProblems);
+    expect(problemsIn(flow([step('')], `${inputs}\n${outputs}`))).toHaveLength(limits.manifestProblems);
   });
 
   test('for a reference that is all white space, and for an unclosed one', () => {
     const spaces = ' '.repeat(200_000);
-    expect(problemsOf(workflow([step(`parameters: {p: "$(${spaces}"}`)]))).toEqual([]);
-    expect(problemsOf(workflow([step(`parameters: {p: "$(a${spaces}("}`)]))).toEqual([]);
-    expect(problemsOf(workflow([step('parameters: {p: "$( steps.zz )"}')]))[0]).toContain('"zz"');
+    expect(problemsIn(flow([step(`parameters: {p: "$(${spaces}"}`)]))).toEqual([]);
+    expect(problemsIn(flow([step(`parameters: {p: "$(a${spaces}("}`)]))).toEqual([]);
+    expect(problemsIn(flow([step('parameters: {p: "$( steps.zz )"}')]))[0]).toContain('"zz"');
   });
 
   test('for a type that is a deeply nested list', () => {
     for (const type of [`string${'[]'.repeat(20_000)}`, `${'array<'.repeat(20_000)}string${'>'.repeat(20_000)}`]) {
-      expect(problemsOf(tool(`parameters: {a: "${type}"}`))[0]).toMatch(/unknown type ".{80,90} \(allowed/);
+      expect(problemsIn(tool('x', `parameters: {a: "${type}"}`))[0]).toMatch(/unknown type ".{80,90} \(allowed/);
     }
-    expect(problemsOf(tool('parameters: {a: "string[][]"}'))).toEqual([]);
+    expect(problemsIn(tool('x', 'parameters: {a: "string[][]"}'))).toEqual([]);
   });
 
   test('for schemas that refer to each other twice each', () => {
     const defs = many(30, (at) => `a${at}: {allOf: [{$ref: "#/$defs/a${at + 1}"}, {$ref: "#/$defs/a${at + 1}"}]}`);
     const schema = `{type: object, allOf: [{$ref: "#/$defs/a0"}], $defs: {${defs.join(', ')}, a30: {}}}`;
-    expect(problemsOf(tool(`parameters: ${schema}`))[0]).toContain('too much work');
+    expect(problemsIn(tool('x', `parameters: ${schema}`))[0]).toContain('too much work');
   });
 
   test('for long paths of imports and files, and absolute paths in a deep folder', () => {
-    expect(problemsOf(agent(`import: {tools: ["/${'a/'.repeat(50_000)}x.yaml"]}`))[0]).toContain('at most 255');
-    expect(problemsOf(agent('').replace('persona: p', `persona: {file: "/${'a/'.repeat(50_000)}x"}`))[0]).toContain(
-      'persona',
-    );
+    expect(problemsIn(agent('x', `import: {tools: ["/${'a/'.repeat(50_000)}x.yaml"]}`))[0]).toContain('at most 255');
+    expect(
+      problemsIn(agent('x').replace('persona: You help.', `persona: {file: "/${'a/'.repeat(50_000)}x"}`))[0],
+    ).toContain('persona');
     const deep = `/${'d/'.repeat(100)}`;
     const { problems, catalog } = load({
-      'a.yaml': agent(`import: {tools: ["/home/me${deep}t7.yaml"]}`),
-      ...Object.fromEntries(many<[string, string]>(50, (at) => [`${deep}t${at}.yaml`, tool('', `t${at}`)])),
+      'a.yaml': agent('x', `import: {tools: ["/home/me${deep}t7.yaml"]}`),
+      ...Object.fromEntries(many<[string, string]>(50, (at) => [`${deep}t${at}.yaml`, tool(`t${at}`)])),
     });
     expect([problems, catalog.agent('x')?.agent.imports.tools]).toEqual([[], ['t7']]);
   });
 
   test('for one file that is included many times', () => {
     const examples = many(100, () => '{file: big.txt}').join(', ');
-    const text = agent('').replace('persona: p', `persona: {agent: p, examples: [${examples}]}`);
-    const { problems } = load({ 'x.yaml': text, 'big.txt': 'x'.repeat(100_000) });
-    expect(problems.map(formatProblem)).toEqual([
+    const text = agent('x').replace('persona: You help.', `persona: {agent: p, examples: [${examples}]}`);
+    expect(problemsOf({ 'x.yaml': text, 'big.txt': 'x'.repeat(100_000) })).toEqual([
       expect.stringContaining(`more than ${limits.definitionChars} characters in total`),
     ]);
   });
@@ -87,17 +72,17 @@ describe('[M1] checking a manifest takes bounded work', () => {
   test('for the conditions of a workflow, counted together', () => {
     const wide = step(`condition: "${'a + '.repeat(490)}a"`);
     const steps = many(60, (at) => wide.replace('name: s', `name: s${at}`));
-    expect(problemsOf(workflow(steps))).toEqual([
+    expect(problemsIn(flow(steps))).toEqual([
       expect.stringContaining(`more than ${limits.workflowConditionChars} characters in total`),
     ]);
   });
 
   test('for many endpoints of a relic, and for many manifests of a folder', () => {
     const endpoints = many(limits.relicEndpoints + 1, (at) => `e${at}: {}`).join(', ');
-    const relic = `${head('Relic')}implementation: {type: container, image: i}\nendpoints: {${endpoints}}\n`;
-    expect(problemsOf(relic)).toEqual([expect.stringContaining(`allowed: ${limits.relicEndpoints}`)]);
+    const large = relic('x', `implementation: {type: container, image: i}\nendpoints: {${endpoints}}`);
+    expect(problemsIn(large)).toEqual([expect.stringContaining(`allowed: ${limits.relicEndpoints}`)]);
     const folder = Object.fromEntries(
-      many(21, (file) => many(100, (at) => tool('', `t${file}_${at}`)).join('---\n')).map((text, at) => [
+      many(21, (file) => many(100, (at) => tool(`t${file}_${at}`)).join('---\n')).map((text, at) => [
         `${at}.yaml`,
         text,
       ]),
@@ -120,8 +105,8 @@ test('[M6] conditions are read in linear time: unclosed quotes, comprehensions, 
 
 describe('[M4] unchanged files are not read again', () => {
   const files = [
-    { path: 'a.yaml', text: agent('import: {tools: [t]}', 'a') },
-    { path: 't.yaml', text: head('Tool', 't') + 'implementation: {type: script, entrypoint: s.py}\n' },
+    { path: 'a.yaml', text: agent('a', 'import: {tools: [t]}') },
+    { path: 't.yaml', text: tool('t', 'implementation: {type: script, entrypoint: s.py}') },
     { path: 's.py', text: 'print(1)' },
   ];
   const first = loadManifests(files);
@@ -144,10 +129,8 @@ describe('[M4] unchanged files are not read again', () => {
   });
 
   test('a removed import is reported at its importer again', () => {
-    const second = again([{ path: 't.yaml', text: tool('', 'other') }]);
-    expect(second.problems.map(formatProblem)).toEqual([
-      expect.stringContaining('imports the tool "t", which does not exist'),
-    ]);
+    const second = again([{ path: 't.yaml', text: tool('other') }]);
+    expect(said(second)).toEqual([expect.stringContaining('imports the tool "t", which does not exist')]);
     expect(again([]).problems).toEqual([]);
   });
 });
