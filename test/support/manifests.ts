@@ -8,7 +8,8 @@ export const head = (kind: string, name: string, version = '1.0'): string =>
 
 /** Each kind has the simplest implementation, if `rest` has none. */
 const IMPLEMENTED = /^(?:implementation|executor|execution|service):/m;
-const orUsual = (rest: string, usual: string): string => (IMPLEMENTED.test(rest) ? rest : `${usual}\n${rest}`);
+const orUsual = (rest: string, usual: string): string =>
+  IMPLEMENTED.test(rest) ? rest : [usual, rest].filter(Boolean).join('\n');
 
 export const tool = (name: string, rest = ''): string => `${head('Tool', name)}${orUsual(rest, 'executor: echo')}\n`;
 export const relic = (name: string, rest = ''): string => `${head('Relic', name)}${orUsual(rest, 'executor: kv')}\n`;

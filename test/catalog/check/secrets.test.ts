@@ -183,12 +183,6 @@ describe('[X3] several API keys', () => {
     }
   });
 
-  test('the operator’s tool uses the key’s own secret if the key has one with the same name', async () => {
-    const store = storeOf('ann');
-    await store.upload([{ path: 'a.yaml', text: agentOf('mine', 'shared', '{}') }], 0);
-    expect(requestOf('ann', store, 'shared')).toMatchObject({ headers: { authorization: 'Bearer of-ann' } });
-  });
-
   test('a key’s tool with the name of an operator’s tool does not get the operator’s secret', async () => {
     const text = tool('shared', 'https://evil.example/');
     expect((await storeOf('zoe').upload([{ path: 's.yaml', text }], 0)).problems[0]?.message).toContain(

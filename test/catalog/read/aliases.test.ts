@@ -2,16 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { limits } from '../../../src/domain/limits.ts';
-
-const load = (files: Readonly<Record<string, string>>) =>
-  loadManifests(Object.entries(files).map(([path, text]) => ({ path, text })));
-const said = ({ problems, warnings }: ReturnType<typeof load>): string[] =>
-  [...problems, ...warnings].map(formatProblem);
-
-const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1.0\nname: ${name}\nsummary: Something\n`;
-const tool = (name: string, rest = 'implementation: {type: builtin, entrypoint: echo}'): string =>
-  `${head('Tool', name)}${rest}\n`;
-const agent = (name: string, rest: string): string => `${head('Agent', name)}persona: You help.\n${rest}\n`;
+import { agent, head, load, relic, said, tool, workflow } from '../../support/manifests.ts';
 
 describe('notations of an implementation', () => {
   test.each([
@@ -36,7 +27,7 @@ describe('notations of an implementation', () => {
     ['executor: kv', { type: 'edge', store: 'kv' }],
     ['execution: {type: sql}', { type: 'edge', store: 'sql' }],
   ])('[R5] %j', (written, expected) => {
-    const loaded = load({ 'r.yaml': `${head('Relic', 'r')}${written}\n` });
+    const loaded = load({ 'r.yaml': relic('r', written) });
     expect(said(loaded)).toEqual([]);
     expect(loaded.catalog.relic('r')?.implementation).toMatchObject(expected);
   });
@@ -107,10 +98,10 @@ describe('imports', () => {
     const loaded = load({
       'east/agent.yaml': agent('east', 'import: {tools: [look], relics: [./memo.yaml]}'),
       'east/look.yaml': tool('look', 'executor: echo'),
-      'east/memo.yaml': `${head('Relic', 'memo')}executor: kv\n`,
+      'east/memo.yaml': relic('memo'),
       'west/agent.yaml': agent('west', 'import: {tools: [../west/look.yaml], relics: [memo]}'),
       'west/look.yaml': tool('look', 'executor: calculator'),
-      'west/memo.yaml': `${head('Relic', 'memo')}executor: log\n`,
+      'west/memo.yaml': relic('memo', 'executor: log'),
       'agent.yaml': agent('root', 'import: {tools: [look]}'),
     });
     expect(loaded.problems).toEqual([]);
@@ -133,7 +124,7 @@ describe('imports', () => {
       'look.yaml': tool('look', 'executor: calculator'),
       'x/look.yaml': tool('look', 'executor: echo'),
       'y/look.yaml': tool('look', 'executor: web_fetch'),
-      'w.yaml': `${head('Workflow', 'w')}import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: look}]\n`,
+      'w.yaml': workflow('w', 'import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: look}]'),
     });
     expect(loaded.problems).toEqual([]);
     expect(loaded.warnings.map(formatProblem)).toContain(
@@ -145,7 +136,10 @@ describe('imports', () => {
 
   test('[M2] a step cannot use another definition than the import with its name', () => {
     const loaded = load({
-      'w.yaml': `${head('Workflow', 'w')}import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: ./x/look.yaml}]\n`,
+      'w.yaml': workflow(
+        'w',
+        'import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: ./x/look.yaml}]',
+      ),
       'x/look.yaml': tool('look'),
       'y/look.yaml': tool('look'),
     });
@@ -163,21 +157,11 @@ describe('imports', () => {
     expect(loaded.catalog.agent('a')?.tools.size).toBe(0);
   });
 
-  test('[M2] cycles between agents and workflows load', () => {
-    const loaded = load({
-      'a.yaml': agent('a', 'import: {agents: [b], workflows: [w]}'),
-      'b.yaml': agent('b', 'import: {agents: [a, b]}'),
-      'w.yaml': `${head('Workflow', 'w')}steps: [{name: s, type: agent, target: a}, {name: t, type: workflow, target: w, condition: 'trigger.n > 0'}]\n`,
-    });
-    expect(said(loaded)).toEqual([]);
-    expect(loaded.catalog.workflow('w')?.agents.get('a')?.name).toBe('a');
-  });
-
   test('[M4] a bare name is also looked up among the bundled definitions, whose names are reserved', () => {
-    const { catalog: common } = load({ 'c.yaml': tool('common_tool'), 'a.yaml': agent('shipped', '') });
+    const { catalog: common } = load({ 'c.yaml': tool('common_tool'), 'a.yaml': agent('shipped') });
     const files = [
       { path: 'a.yaml', text: agent('a', 'import: {tools: [common_tool, comon_tool]}') },
-      { path: 'b.yaml', text: agent('shipped', '') },
+      { path: 'b.yaml', text: agent('shipped') },
       { path: 'c.yaml', text: agent('c', 'import: {tools: [common_tool]}') },
     ];
     const loaded = loadManifests(files, { bundled: common });
@@ -202,7 +186,6 @@ describe('hostile files', () => {
       `${tool('t')}metadata: {a: ${'['.repeat(200)}${']'.repeat(200)}}\n`,
       `deeper than ${limits.jsonDepth} levels`,
     ],
-    ['very deep nesting', `a: ${'['.repeat(50_000)}`, 'nested deeper than 64 levels'],
     [
       'an alias bomb',
       `a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n`,
@@ -226,11 +209,5 @@ describe('hostile files', () => {
       expect.stringContaining('which does not exist'),
       expect.stringContaining('which does not exist'),
     ]);
-  });
-
-  test('[M1] a file of the maximum size that is one list of imports is processed', () => {
-    const names = Array.from({ length: 60_000 }, (_, index) => `tool_${index}`);
-    const { problems } = load({ 'a.yaml': agent('a', `import: {tools: [${names.join(', ')}]}`) });
-    expect(problems.length).toBeGreaterThan(0);
   });
 });

@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
-import type { LoadOptions } from '../../../src/catalog/load.ts';
 import { formatProblem } from '../../../src/catalog/check/problem.ts';
-
-const load = (files: Readonly<Record<string, string>>, options: LoadOptions = {}) =>
-  loadManifests(
-    Object.entries(files).map(([path, text]) => ({ path, text })),
-    options,
-  );
-const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1.0\nname: ${name}\nsummary: Something\n`;
-const tool = (name: string, rest = 'executor: echo'): string => `${head('Tool', name)}${rest}\n`;
-const agent = (name: string, rest = ''): string => `${head('Agent', name)}persona: You are ${name}.\n${rest}\n`;
+import { agent, load, tool, workflow } from '../../support/manifests.ts';
 
 describe('a folder with other files', () => {
   test.each([
@@ -125,8 +116,11 @@ describe('agents and workflows with one name in several folders', () => {
     'agents/two/agent.yml': agent('two', 'import: {agents: [./agents/reader/agent.yml], workflows: [go]}'),
     'agents/two/agents/reader/agent.yml': agent('reader', 'description: of two\nimport: {tools: [./look.yml]}'),
     'agents/two/agents/reader/look.yml': tool('look', 'executor: web_fetch'),
-    'agents/two/workflows/go.yml': `${head('Workflow', 'go')}import: {agents: [reader]}\nsteps: [{name: s, type: agent, target: reader, parameters: {message: hi}}]\n`,
-    'workflows/go.yml': `${head('Workflow', 'go')}steps: [{name: s, type: agent, target: reader, parameters: {message: hi}}]\n`,
+    'agents/two/workflows/go.yml': workflow(
+      'go',
+      'import: {agents: [reader]}\nsteps: [{name: s, type: agent, target: reader, parameters: {message: hi}}]',
+    ),
+    'workflows/go.yml': workflow('go', 'steps: [{name: s, type: agent, target: reader, parameters: {message: hi}}]'),
     'reader.yml': agent('reader', 'description: of all'),
   };
 

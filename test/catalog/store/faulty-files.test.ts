@@ -2,18 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import { loadManifests } from '../../../src/catalog/load.ts';
 import { ManifestStore } from '../../../src/catalog/store/store.ts';
+import { agent as agentOf, filesOf, tool } from '../../support/manifests.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
-const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: Something\n`;
-const tool = (name: string): string => `${head('Tool', name)}executor: echo\n`;
-const faulty = (name: string): string => `${head('Tool', name)}executor: no_such_builtin\n`;
-const agent = (name: string, tools: string): string =>
-  `${head('Agent', name)}persona: x\nimport: {tools: [${tools}]}\n`;
+const faulty = (name: string): string => tool(name, 'executor: no_such_builtin');
+const agent = (name: string, tools: string): string => agentOf(name, `import: {tools: [${tools}]}`);
 
 const { catalog: bundled } = loadManifests([{ path: 'c.yaml', text: tool('common') }]);
 const open = (sql = openNodeSql()): ManifestStore => new ManifestStore(sql, bundled, { 'tool/common': tool('common') });
-const filesOf = (files: Readonly<Record<string, string>>) =>
-  Object.entries(files).map(([path, text]) => ({ path, text }));
 const namesOf = (manifests: readonly { readonly name: string }[]): string[] => manifests.map(({ name }) => name).sort();
 
 const FOLDER = {
@@ -34,13 +30,6 @@ describe('[M4] an upload with a faulty file', () => {
     expect([later.problems, later.warnings]).toEqual([[], []]);
     expect([...(again.agent('a')?.tools.keys() ?? [])]).toEqual(['good']);
     expect(again.list('agent').find(({ name }) => name === 'a')?.error ?? null).toBeNull();
-  });
-
-  test('[M2] an agent that imports it by its name loads without it', async () => {
-    const store = open();
-    const report = await store.upload(filesOf({ 'x/any.yml': faulty('bad'), 'a.yml': agent('a', 'bad, common') }), 1);
-    expect([namesOf(report.manifests), report.problems.map(({ file }) => file)]).toEqual([['a'], ['x/any.yml']]);
-    expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual(['common']);
   });
 
   test('a later change never makes it load, and a file that is not YAML is omitted too', async () => {
@@ -70,13 +59,6 @@ describe('[M4] an upload with a faulty file', () => {
     expect([namesOf(report.manifests), report.warnings]).toEqual([['bad'], []]);
     expect(store.list('tool').some(({ name }) => name === 'bad')).toBe(true);
     expect([...(store.agent('a')?.tools.keys() ?? [])]).toEqual([]);
-  });
-
-  test('its name is free for another file of the same upload', async () => {
-    const store = open();
-    const report = await store.upload(filesOf({ 'bad.yml': faulty('bad'), 'deep/in/bad.yml': tool('bad') }), 1);
-    expect([namesOf(report.manifests), report.problems.map(({ file }) => file)]).toEqual([['bad'], ['bad.yml']]);
-    expect(store.get({ kind: 'tool', name: 'bad' })).toMatchObject({ file: 'deep/in/bad.yml' });
   });
 
   test('a stored file that loads keeps its version, and its importers use it', async () => {
@@ -112,7 +94,7 @@ describe('[M4] an upload with a faulty file', () => {
   });
 
   test('every manifest of the folder is stored or has a problem', async () => {
-    const large = `${head('Tool', 'large')}executor: echo\ndescription: "${'x'.repeat(600_000)}"\n`;
+    const large = tool('large', `description: "${'x'.repeat(600_000)}"`);
     const files = { ...FOLDER, 'large.yml': large, 'b.yml': agent('b', './large.yml'), 'c.yml': agent('c', 'nowhere') };
     const report = await open().upload(filesOf(files), 1);
     const told = new Set(

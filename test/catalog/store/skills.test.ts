@@ -98,17 +98,6 @@ describe('[C8] the store', () => {
     await store.upload(worse, 4);
     expect(store.agent('x')?.skills?.get('a')?.files).toEqual([{ path: 'run.py', text: 'print(1)' }]);
   });
-
-  test('replaces the whole catalogue, and reports the removed skill', async () => {
-    const store = open();
-    await store.upload(FOLDER, 1);
-    const report = await store.replace([{ path: 'k/b/SKILL.md', text: skill('b') }], 2);
-    expect(report.removed).toEqual([
-      { kind: 'agent', name: 'x' },
-      { kind: 'skill', name: 'a' },
-    ]);
-    expect(store.list('skill').map(({ name }) => name)).toEqual(['b', 'common']);
-  });
 });
 
 test('[C8] the pinned copy of a run restores its skills, and an older copy has none', async () => {
