@@ -1,8 +1,7 @@
 /** The parts of the benchmark of memory measure what its tables say. */
 import { describe, expect, test } from 'vitest';
-import { conversationOf, factSentence } from '../../bench/memory/conversation.ts';
+import { conversationOf } from '../../bench/memory/conversation.ts';
 import { measure } from '../../bench/memory/measure.ts';
-import { summaryFor } from '../../bench/memory/summariser.ts';
 import { estimateTokens } from '../../src/domain/tokens.ts';
 
 describe('[C10] the benchmark of memory', () => {

@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Redaction } from '../../src/bounded/redaction.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
-import { loadManifests } from '../../src/catalog/load.ts';
+import type { LoadedManifests } from '../../src/catalog/load.ts';
+import { agent as agentOf, load as loadFiles, workflow } from '../support/manifests.ts';
 
-const head = (kind: string, name: string): string =>
-  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: Something\n`;
-const load = (text: string) => loadManifests([{ path: 'a.yaml', text }]);
-const agent = (redact: string): string => `${head('Agent', 'a')}persona: You help.\nredact: ${redact}\n`;
+const load = (text: string): LoadedManifests => loadFiles({ 'a.yaml': text });
+const agent = (redact: string): string => agentOf('a', `redact: ${redact}`);
 
 describe('[C9] redact in a manifest', () => {
   test('is a list of patterns, each counted once', () => {
@@ -19,7 +18,7 @@ describe('[C9] redact in a manifest', () => {
 
   test('of a workflow is the same', () => {
     const steps = 'steps: [{name: s, type: value, value: 1}]';
-    const { catalog, problems } = load(`${head('Workflow', 'w')}${steps}\nredact: ['a{2}']\n`);
+    const { catalog, problems } = load(workflow('w', `${steps}\nredact: ['a{2}']`));
     expect(problems).toEqual([]);
     expect(catalog.workflow('w')?.workflow.redact).toEqual(['a{2}']);
   });
@@ -31,8 +30,6 @@ describe('[C9] redact in a manifest', () => {
   test.each([
     ["['a+']", '"a+" has no greatest length: write {1,64} instead of +'],
     ["['ok', '^a']", 'has the anchor ^'],
-    ["['(?=a)b']", 'cannot be matched in linear time'],
-    [String.raw`['\p{Script=Greek}']`, String.raw`has the class \p{Script=Greek}, which RE2 does not know`],
     ['[5]', 'redact'],
     ['a', 'redact'],
     [`[${Array.from({ length: 17 }, (_, at) => `a${at}`).join(', ')}]`, 'redact'],

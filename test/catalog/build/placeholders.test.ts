@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { formatProblem } from '../../../src/catalog/check/problem.ts';
-import { loadManifests } from '../../../src/catalog/load.ts';
+import { problemsOf, relic, tool } from '../../support/manifests.ts';
 
-const head = (kind: string, name: string): string =>
-  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: Something\n`;
-const problemsOf = (text: string): string[] => loadManifests([{ path: 't.yaml', text }]).problems.map(formatProblem);
-
-const tool = (url: string, parameters = '{id: string, page: int?}', headers = '{}'): string =>
-  `${head('Tool', 't')}implementation:\n  type: http\n  url: ${JSON.stringify(url)}\n  headers: ${headers}\nparameters: ${parameters}\n`;
+const problemsIn = (text: string): string[] => problemsOf({ 't.yaml': text });
+const http = (url: string, parameters = '{id: string, page: int?}', headers = '{}'): string =>
+  tool(
+    't',
+    `implementation:\n  type: http\n  url: ${JSON.stringify(url)}\n  headers: ${headers}\nparameters: ${parameters}`,
+  );
 
 describe('[M3] placeholders of an http tool at upload', () => {
   test.each([
@@ -19,7 +18,7 @@ describe('[M3] placeholders of an http tool at upload', () => {
     ['${SCHEME}://a.example/t/{id}'],
     ['https://a.example/${USER_ID}/{id}'],
   ])('%s loads', (url) => {
-    expect(problemsOf(tool(url))).toEqual([]);
+    expect(problemsIn(http(url))).toEqual([]);
   });
 
   test.each<readonly [string, string]>([
@@ -47,15 +46,15 @@ describe('[M3] placeholders of an http tool at upload', () => {
         [url, 'the placeholder {id} is in the scheme, user name, host or port (allowed: in the path and'] as const,
     ),
   ])('%s is refused', (url, message) => {
-    expect(problemsOf(tool(url))).toEqual([expect.stringContaining(`implementation.url: ${message}`)]);
+    expect(problemsIn(http(url))).toEqual([expect.stringContaining(`implementation.url: ${message}`)]);
   });
 
   test('headers are checked by name', () => {
-    expect(problemsOf(tool('https://a.example/', '{user: string?}', '{x-user: "{user}"}'))).toEqual([]);
-    expect(problemsOf(tool('https://a.example/', '{user: string}', '{x-user: "{usr}"}'))).toEqual([
+    expect(problemsIn(http('https://a.example/', '{user: string?}', '{x-user: "{user}"}'))).toEqual([]);
+    expect(problemsIn(http('https://a.example/', '{user: string}', '{x-user: "{usr}"}'))).toEqual([
       expect.stringContaining('implementation.headers.x-user: the placeholder {usr} names no parameter'),
     ]);
-    expect(problemsOf(tool('https://a.example/{id}', '{}'))).toEqual([expect.stringContaining('(parameters: none)')]);
+    expect(problemsIn(http('https://a.example/{id}', '{}'))).toEqual([expect.stringContaining('(parameters: none)')]);
   });
 
   test.each([
@@ -67,27 +66,29 @@ describe('[M3] placeholders of an http tool at upload', () => {
     ['{type: object, properties: {id: {type: integer}}}', ['is optional and has no default']],
     ['{type: object, properties: {x: {type: integer}}}', ['names no parameter (parameters: x)']],
   ])('with the schema %s', (schema, messages) => {
-    expect(problemsOf(tool('https://a.example/{id}', schema))).toEqual(
+    expect(problemsIn(http('https://a.example/{id}', schema))).toEqual(
       messages.map((message) => expect.stringContaining(message)),
     );
   });
 });
 
 test('[R5] placeholders of a relic endpoint are checked in the same way', () => {
-  const relic = (path: string): string =>
-    `${head('Relic', 'r')}implementation: {type: container, image: x}\nendpoints: {get: {method: GET, path: "${path}", parameters: {key: string, at: string?}}}\n`;
-  expect(problemsOf(relic('/e/{key}?at={at}'))).toEqual([]);
-  expect(problemsOf(relic('/e/{kye}'))).toEqual([
+  const at = (path: string): string =>
+    relic(
+      'r',
+      `implementation: {type: container, image: x}\nendpoints: {get: {method: GET, path: "${path}", parameters: {key: string, at: string?}}}`,
+    );
+  expect(problemsIn(at('/e/{key}?at={at}'))).toEqual([]);
+  expect(problemsIn(at('/e/{kye}'))).toEqual([
     expect.stringContaining(
       'endpoints.get.path: the placeholder {kye} names no parameter (parameters: key, at). Did you mean key?',
     ),
   ]);
-  expect(problemsOf(relic('/e/{at}'))).toEqual([expect.stringContaining('the parameter "at" in the path is optional')]);
+  expect(problemsIn(at('/e/{at}'))).toEqual([expect.stringContaining('the parameter "at" in the path is optional')]);
 });
 
 test('[M3] a tool of an MCP server is refused', () => {
-  const text = `${head('Tool', 't')}implementation: {type: mcp, url: "https://mcp.example.com/"}\n`;
-  expect(problemsOf(text)).toEqual([
+  expect(problemsIn(tool('t', 'implementation: {type: mcp, url: "https://mcp.example.com/"}'))).toEqual([
     't.yaml:5:24: implementation.type: "mcp" is not allowed (allowed: builtin, script, http, container, code, client)',
   ]);
 });

@@ -1,22 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { formatProblem } from '../../../src/catalog/check/problem.ts';
-import { loadManifests } from '../../../src/catalog/load.ts';
 import { bundled } from '../../support/bundled.ts';
+import { agent, head, load, said, tool, workflow } from '../../support/manifests.ts';
 import { deploymentOf } from '../../../src/settings/deployment.ts';
 import type { Variables } from '../../../src/settings/settings.ts';
 
-const head = (kind: string, name: string): string =>
-  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: Something\n`;
-const tool = (url: string, headers = '{}'): string =>
-  `${head('Tool', 't')}implementation: {type: http, url: ${JSON.stringify(url)}, headers: ${headers}}\n`;
+const http = (url: string, headers = '{}'): string =>
+  tool('t', `implementation: {type: http, url: ${JSON.stringify(url)}, headers: ${headers}}`);
 const RUNNER = { RUNNER_URLS: 'https://runner.example.com' };
 
 /** The warnings of an upload by the key `owner`. */
 function warningsOf(text: string, env: Variables, owners: readonly (string | null)[] = [null]): string[] {
-  const deployment = deploymentOf(env, owners);
-  const { problems, warnings } = loadManifests([{ path: 't.yaml', text }], { bundled, deployment });
-  expect(problems.map(formatProblem)).toEqual([]);
-  return warnings.map(formatProblem);
+  const loaded = load({ 't.yaml': text }, { bundled, deployment: deploymentOf(env, owners) });
+  expect(loaded.problems).toEqual([]);
+  return said(loaded);
 }
 
 describe('[X2] an address that this deployment does not reach is a warning that names ALLOW_HOSTS', () => {
@@ -34,13 +30,13 @@ describe('[X2] an address that this deployment does not reach is a warning that 
     ['https://[::1]:8443/', 'which is a loopback address', 'ALLOW_HOSTS=[::1]:8443'],
     ['http://${HOST:-localhost}:4000/t', 'names "localhost"', 'ALLOW_HOSTS=localhost:4000'],
   ])('%s', (url, reason, setting) => {
-    const [warning, ...others] = warningsOf(tool(url), {});
+    const [warning, ...others] = warningsOf(http(url), {});
     expect(others).toEqual([]);
     expect(warning).toContain('implementation.url: cannot be reached in this deployment');
     expect(warning).toContain(reason);
     expect(warning).toContain(`To allow it, set ${setting}`);
     // the setting of the warning is the remedy
-    expect(warningsOf(tool(url), { ALLOW_HOSTS: setting.replace('ALLOW_HOSTS=', '') })).toEqual([]);
+    expect(warningsOf(http(url), { ALLOW_HOSTS: setting.replace('ALLOW_HOSTS=', '') })).toEqual([]);
   });
 
   test.each([
@@ -49,47 +45,49 @@ describe('[X2] an address that this deployment does not reach is a warning that 
     'https://${HOST}/t',
     'https://a.example.com/?next=http://localhost',
   ])('%s has no warning', (url) => {
-    expect(warningsOf(tool(url), {})).toEqual([]);
+    expect(warningsOf(http(url), {})).toEqual([]);
   });
 
   test('with other allowed hosts, the warning does not show them', () => {
-    const [warning] = warningsOf(tool('http://localhost:4000/'), { ALLOW_HOSTS: 'secret.internal:80' });
+    const [warning] = warningsOf(http('http://localhost:4000/'), { ALLOW_HOSTS: 'secret.internal:80' });
     expect(warning).toContain('add localhost:4000 to ALLOW_HOSTS');
     expect(warning).not.toContain('secret.internal');
   });
 
   test('an agent: endpoints of models, and feeds that fetch a page', () => {
-    const agent = `${head('Agent', 'a')}persona: p
-import: {tools: [web_fetch]}
+    const watcher = agent(
+      'a',
+      `import: {tools: [web_fetch]}
 cognitive_engine:
   primary: {endpoint: "http://localhost:8000/v1", model: m}
   fallback: {endpoint: "http://10.0.0.5:8080/v1", model: m}
-context_feeds: [{id: f, source: {type: tool, name: web_fetch, params: {url: "http://news.internal/"}}}]
-`;
-    expect(warningsOf(agent, {})).toEqual([
+context_feeds: [{id: f, source: {type: tool, name: web_fetch, params: {url: "http://news.internal/"}}}]`,
+    );
+    expect(warningsOf(watcher, {})).toEqual([
       expect.stringMatching(/cognitive_engine\.primary\.endpoint: .*ALLOW_HOSTS=localhost:8000/),
       expect.stringMatching(/cognitive_engine\.fallback\.endpoint: .*ALLOW_HOSTS=10\.0\.0\.5:8080/),
       expect.stringMatching(/context_feeds\[0\]\.source\.params\.url: .*ALLOW_HOSTS=news\.internal:80/),
     ]);
     // the deployment's own endpoint needs no entry
-    const own = warningsOf(agent, { LLM_BASE_URL: 'http://localhost:8000/v1', ALLOW_HOSTS: 'news.internal' });
+    const own = warningsOf(watcher, { LLM_BASE_URL: 'http://localhost:8000/v1', ALLOW_HOSTS: 'news.internal' });
     expect(own).toEqual([expect.stringContaining('fallback.endpoint')]);
   });
 });
 
 test('[L3] a provider without a setting is a warning that names it', () => {
-  const agent = `${head('Agent', 'a')}persona: p
-cognitive_engine: {primary: {provider: ollama, model: m}, fallback: {provider: gemini, model: m}}
-`;
-  expect(warningsOf(agent, {})).toEqual([
+  const text = agent(
+    'a',
+    'cognitive_engine: {primary: {provider: ollama, model: m}, fallback: {provider: gemini, model: m}}',
+  );
+  expect(warningsOf(text, {})).toEqual([
     expect.stringMatching(/cognitive_engine\.primary\.provider: names Ollama .*set LLM_PROVIDER=ollama/),
     expect.stringMatching(/cognitive_engine\.fallback\.provider: names Google Gemini .*LLM_API_KEY/),
   ]);
-  expect(warningsOf(agent, { LLM_PROVIDER: 'ollama' })).toEqual([]);
+  expect(warningsOf(text, { LLM_PROVIDER: 'ollama' })).toEqual([]);
 });
 
 describe('[X3] a secret that is not set is a warning that names the variable', () => {
-  const text = tool('https://api.example.com/', '{authorization: "Bearer ${TOOL_CRM}"}');
+  const text = http('https://api.example.com/', '{authorization: "Bearer ${TOOL_CRM}"}');
   const KEYS = 'ann:admin:0123456789abcdef-a,bob:admin:0123456789abcdef-b';
 
   test.each<[string, Variables, string | null, string | null]>([
@@ -106,10 +104,13 @@ describe('[X3] a secret that is not set is a warning that names the variable', (
   });
 
   test('the key of a model, and the secret of a webhook', () => {
-    const agent = `${head('Agent', 'a')}persona: p\ncognitive_engine: {primary: {provider: groq, model: m, api_key_secret: TOOL_GROQ}}\n`;
-    expect(warningsOf(agent, {})).toEqual([expect.stringContaining('api_key_secret: TOOL_GROQ is not set')]);
-    const workflow = `${head('Workflow', 'w')}trigger: {type: webhook, secret: TOOL_HOOK}\nsteps: [{name: s, type: tool, target: echo}]\n`;
-    expect(warningsOf(workflow, {})).toEqual([expect.stringContaining('trigger.secret: TOOL_HOOK is not set')]);
+    const groq = agent('a', 'cognitive_engine: {primary: {provider: groq, model: m, api_key_secret: TOOL_GROQ}}');
+    expect(warningsOf(groq, {})).toEqual([expect.stringContaining('api_key_secret: TOOL_GROQ is not set')]);
+    const hook = workflow(
+      'w',
+      'trigger: {type: webhook, secret: TOOL_HOOK}\nsteps: [{name: s, type: tool, target: echo}]',
+    );
+    expect(warningsOf(hook, {})).toEqual([expect.stringContaining('trigger.secret: TOOL_HOOK is not set')]);
   });
 
   test('if the owner is unknown, one key with the secret is enough', () => {

@@ -1,20 +1,19 @@
 /** Feeds whose value sessions share must not depend on the session (F6). */
 import { describe, expect, test } from 'vitest';
-import { loadManifests } from '../../../src/catalog/load.ts';
-import { formatProblem } from '../../../src/catalog/check/problem.ts';
+import { agent, problemsOf, relic, tool } from '../../support/manifests.ts';
 
-const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
 const http = (url: string, headers = '{}'): string =>
-  `${head('Tool', 'prices')}effects: pure\nimplementation: {type: http, url: "${url}", headers: ${headers}}\n`;
-const relic = (scope: string): string =>
-  `${head('Relic', 'notes')}implementation: {type: edge, store: kv}\nscope: ${scope}\n`;
+  tool('prices', `effects: pure\nimplementation: {type: http, url: "${url}", headers: ${headers}}`);
 
 /** The issues of an agent with one shared feed. */
-function issuesOf(feed: string, ...more: readonly string[]): string[] {
-  const agent = `${head('Agent', 'a')}persona: x\nimport: {tools: [prices], relics: [notes]}\nenvironment: {variables: {REGION: eu}}\ncontext_feeds:\n  - {id: f, shared: true, ${feed}}\n`;
-  const given = more.join('\n').includes('name: prices') ? more : [...more, http('https://a.example/prices')];
-  const files = [agent, ...given, ...(more.join('\n').includes('name: notes') ? [] : [relic('shared')])];
-  return loadManifests(files.map((text, at) => ({ path: `${at}.yaml`, text }))).problems.map(formatProblem);
+function issuesOf(feed: string, { prices = http('https://a.example/prices'), scope = 'shared' } = {}): string[] {
+  const variables = 'environment: {variables: {REGION: eu}}';
+  const imports = 'import: {tools: [prices], relics: [notes]}';
+  return problemsOf({
+    'a.yaml': agent('a', `${imports}\n${variables}\ncontext_feeds:\n  - {id: f, shared: true, ${feed}}`),
+    'prices.yaml': prices,
+    'notes.yaml': relic('notes', `scope: ${scope}`),
+  });
 }
 
 const TOOL = 'type: periodic, source: {type: tool, name: prices';
@@ -46,8 +45,8 @@ describe('[F6] shared: true', () => {
   test.each([
     ['its URL', http('https://a.example/${USER_ID}'), 'USER_ID'],
     ['a header', http('https://a.example/', '{x-session: "${SESSION_ID}"}'), 'SESSION_ID'],
-  ])('is refused for a tool with such a variable in %s', (_where, tool, name) => {
-    expect(issuesOf(`${TOOL}}`, tool)).toEqual([
+  ])('is refused for a tool with such a variable in %s', (_where, prices, name) => {
+    expect(issuesOf(`${TOOL}}`, { prices })).toEqual([
       expect.stringContaining(
         `context_feeds[0].shared: is not allowed, because the request of the tool "prices" contains \${${name}}`,
       ),
@@ -67,7 +66,7 @@ describe('[F6] shared: true', () => {
   });
 
   test('is refused for a relic of the session, and for a value that is never fresh', () => {
-    expect(issuesOf('type: periodic, source: {type: relic, name: notes, action: list}', relic('session'))).toEqual([
+    expect(issuesOf('type: periodic, source: {type: relic, name: notes, action: list}', { scope: 'session' })).toEqual([
       expect.stringContaining('because the relic "notes" has the scope session: each session has its own'),
     ]);
     expect(issuesOf('source: {type: tool, name: prices}')).toEqual([
