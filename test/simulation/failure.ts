@@ -7,7 +7,7 @@ import { INVARIANTS } from './invariants/all.ts';
 import { Thread } from './pool.ts';
 import { historyText, violationsText } from './print/print.ts';
 import { shrink } from './shrink.ts';
-import type { StoredHistory } from './stored.ts';
+import { storedText } from './stored.ts';
 
 /** Smaller histories end sooner, also if the thread is blocked. */
 const MOST_SILENCE_MS = 10_000;
@@ -44,7 +44,6 @@ export function storeFailure(history: History, seed: number | null, invariant: s
   const name = INVARIANTS.find((other) => other.name === invariant)?.holds ?? invariant;
   const words = [seed === null ? 'history' : `seed-${seed}`, ...invariant.split(/\W+/)];
   const path = join(tmpdir(), `cortex-simulation-${words.join('-')}.json`);
-  const stored: StoredHistory = { name, seed, history };
-  writeFileSync(path, `${JSON.stringify(stored, null, 2)}\n`);
+  writeFileSync(path, storedText({ name, seed, history }));
   return path;
 }

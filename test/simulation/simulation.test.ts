@@ -15,13 +15,18 @@ const FOLDER = join(import.meta.dirname, 'histories');
 const thread = new Thread();
 afterAll(async () => await thread[Symbol.asyncDispose]());
 
-for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.json'))) {
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+for (const file of files) {
   const { name, history } = readHistory(join(FOLDER, file));
   test(`${name} (${file})`, async () => {
     const { violations, seen } = await thread.run(history, { isDetailed: true });
     if (violations.length > 0) expect.fail(`${violationsText(violations)}\n\n${historyText(history, seen)}`);
   });
 }
+
+test('there are stored histories', () => {
+  expect(files.length).toBeGreaterThan(30);
+});
 
 test('200 histories violate no invariant', async () => {
   await requireHistories(1, 200);

@@ -1,4 +1,7 @@
-/** The usual, simplest values of a history: a shrunk history has them, and a printed one does not mention them. */
+/**
+ * The usual, simplest values of a history: a shrunk history has them, and a printed or stored one leaves them out. A change of one
+ * also changes the stored histories, which then may not show their fault any more.
+ */
 import type { ActionScript, AgentSettings, AttemptScript, GenerationScript } from './history.ts';
 
 export const USUAL_AGENT: AgentSettings = {
