@@ -74,6 +74,7 @@ test('[H8] the compose file and the unit set only variables that the runner read
   );
   const image = [...read('Dockerfile').matchAll(/\b((?:RUNNER|CORTEX)_[A-Z_]+)=/g)].map(([, name = '']) => name);
   const set = [...Object.keys(runner?.environment ?? {}), ...unit.filter((name) => name !== 'NODE_ENV'), ...image];
+  expect(unit.length).toBeGreaterThan(1);
   expect(set.filter((name) => !KNOWN.has(name))).toEqual([]);
   expect(runner?.ports?.every((port) => port.startsWith('127.0.0.1:'))).toBe(true);
   expect(tunnel?.ports).toBeUndefined();
@@ -94,6 +95,7 @@ test('[H8] the lock file contains every optional package that it names, so that 
   const { packages } = JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Readonly<Record<string, Locked>>;
   };
+  expect(Object.values(packages).filter(({ optionalDependencies }) => optionalDependencies).length).toBeGreaterThan(5);
   const missing = Object.entries(packages).flatMap(([place, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).filter(
       (name) => !(`node_modules/${name}` in packages) && !(`${place}/node_modules/${name}` in packages),

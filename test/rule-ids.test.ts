@@ -21,6 +21,7 @@ const ids = new Set(
 test('every letter of a rule id has a row in the table', () => {
   const letters = ROWS.flatMap((row) => row.letters);
   expect(letters.length).toBeGreaterThan(10);
+  expect(ids.size).toBeGreaterThan(100);
   expect([...ids].filter((id) => !letters.includes(id.slice(0, 1)))).toEqual([]);
 });
 

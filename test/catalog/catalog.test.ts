@@ -54,16 +54,12 @@ test('[X4] an agent sees only the tools that it imports; knownNames lists all of
 });
 
 test.each([
-  ['calculater', ['calculator']],
-  ['Web-Fetch', ['web_fetch']],
-  ['webfetch', ['web_fetch', 'web_extract']],
-  ['fetch', ['web_fetch']],
-  ['jsno_query', ['json_query']],
-  ['zzz', []],
-])('[M3] the nearest names to %s are %j', (name, expected) => {
-  const near = shipped.catalog.nearest('tool', name);
-  expect(near.slice(0, Math.max(expected.length, near.length))[0]).toBe(expected[0]);
-  if (expected.length === 0) expect(near).toEqual([]);
+  ['calculater', 'calculator'],
+  ['Web-Fetch', 'web_fetch'],
+  ['fetch', 'web_fetch'],
+  ['zzz', undefined],
+])('[M3] the nearest name to %s is %s', (name, expected) => {
+  expect(shipped.catalog.nearest('tool', name)[0]).toBe(expected);
 });
 
 test('[M3] a name lookup is cheap for a very long name in a very large catalogue', () => {

@@ -137,25 +137,7 @@ describe('[K2] a call of a code tool', () => {
 
   test.each([
     ['an object without a prototype', Object.create(null) as unknown],
-    [
-      'an error whose message throws',
-      Object.defineProperty(new Error('x'), 'message', {
-        get: () => {
-          throw new Error('no');
-        },
-      }),
-    ],
-    [
-      'a hostile proxy',
-      new Proxy(
-        {},
-        {
-          getPrototypeOf: () => {
-            throw new Error('no');
-          },
-        },
-      ),
-    ],
+    ['a proxy that throws', new Proxy({}, { getPrototypeOf: () => expect.fail('no') })],
   ])('turns %s into a failure, too', async (_name, thrown) => {
     const { outcome } = running(() => {
       throw thrown;

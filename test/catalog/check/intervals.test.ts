@@ -152,7 +152,7 @@ describe('[M6] the shortest time between two runs of a cron expression', () => {
     const matches = vi.spyOn(Cron.prototype, 'match');
     try {
       cronIssue(cron, 86_400_000);
-      expect(searches.mock.calls.length).toBeLessThanOrEqual(1);
+      expect(searches).toHaveBeenCalledTimes(1);
       expect(matches.mock.calls.length).toBeLessThanOrEqual(4 * 365 + 2);
     } finally {
       searches.mockRestore();
@@ -162,17 +162,17 @@ describe('[M6] the shortest time between two runs of a cron expression', () => {
 });
 
 describe('[M6] workflows that a schedule or an event starts', () => {
-  test('of 1,000 schedules, 100 load, and the others are refused by name', async () => {
-    const files = many(1_000, (at) => scheduled(named('w', at)));
+  test('of 150 schedules, 100 load, and the others are refused by name', async () => {
+    const files = many(150, (at) => scheduled(named('w', at)));
     const { problems, catalog } = loadManifests(files);
     expect(catalog.list('workflow')).toHaveLength(limits.schedules);
-    expect(problems).toHaveLength(900);
+    expect(problems).toHaveLength(50);
     expect(formatProblem(problems[0] ?? expect.fail())).toBe(
       'w0100.yaml:5:10: trigger: "w0100" exceeds the maximum of 100 schedules in the catalogue: w0000, w0001, w0002, w0003, w0004, w0005, w0006, w0007, w0008, w0009 and 90 more',
     );
     const store = openStore();
     await expect(store.replace(files.slice(0, 101), 1)).rejects.toThrow(/"w0100" exceeds the maximum of 100 schedules/);
-    await store.upload(files.slice(0, 450), 2);
+    await store.upload(files, 2);
     expect(store.data.workflows.filter(({ trigger }) => trigger.type === 'scheduled')).toHaveLength(100);
     const ref = { kind: 'workflow', name: 'extra' } as const;
     await expect(store.put(ref, scheduled('extra').text, 3)).rejects.toThrow(
@@ -182,11 +182,11 @@ describe('[M6] workflows that a schedule or an event starts', () => {
     await store.put(ref, scheduled('extra').text, 5);
   });
 
-  test('of 1,000 workflows for one event, 20 load, including the bundled ones', async () => {
-    const files = many(1_000, (at) => waiting(named('w', at)));
+  test('of 40 workflows for one event, 20 load, including the bundled ones', async () => {
+    const files = many(40, (at) => waiting(named('w', at)));
     const { problems, catalog } = loadManifests(files, { bundled: common });
     expect(catalog.list('workflow')).toHaveLength(limits.eventWorkflows - 1);
-    expect(problems).toHaveLength(981);
+    expect(problems).toHaveLength(21);
     expect(formatProblem(problems[0] ?? expect.fail())).toMatch(
       /^w0019\.yaml:5:\d+: trigger\.event: "w0019" exceeds the maximum of 20 workflows for the event "order": shipped, w0000, .* and 10 more$/,
     );

@@ -31,18 +31,18 @@ describe('[M1] YAML that costs more than linear time is refused before it is com
   });
 
   test.each([
-    ['30,000 keys in one map', lines(30_000, (index) => `k${index}: 1`)],
-    ['30,000 keys in a flow map', `{${lines(30_000, (index) => `k${index}: 1,`)}}`],
-    ['30,000 items', '- a\n'.repeat(30_000)],
-    ['commas', `[${','.repeat(30_000)}`],
-    ['anchors', `${'&a '.repeat(30_000)}x`],
-    ['tags', `${'!a '.repeat(30_000)}x`],
-    ['comments', '# a\n'.repeat(30_000)],
-    ['documents', '---\na: 1\n'.repeat(30_000)],
-    ['document end markers', '...\n'.repeat(30_000)],
-    ['closing brackets', ']\n'.repeat(30_000)],
-    ['unclosed quotes', '"\n'.repeat(30_000)],
-    ['Windows line ends', 'a: 1\r\n'.repeat(30_000)],
+    ['21,000 keys in one map', lines(21_000, (index) => `k${index}: 1`)],
+    ['21,000 keys in a flow map', `{${lines(21_000, (index) => `k${index}: 1,`)}}`],
+    ['21,000 items', '- a\n'.repeat(21_000)],
+    ['commas', `[${','.repeat(21_000)}`],
+    ['anchors', `${'&a '.repeat(21_000)}x`],
+    ['tags', `${'!a '.repeat(21_000)}x`],
+    ['comments', '# a\n'.repeat(21_000)],
+    ['documents', '---\na: 1\n'.repeat(21_000)],
+    ['document end markers', '...\n'.repeat(21_000)],
+    ['closing brackets', ']\n'.repeat(21_000)],
+    ['unclosed quotes', '"\n'.repeat(21_000)],
+    ['Windows line ends', 'a: 1\r\n'.repeat(21_000)],
   ])('%s: more tokens than a file can have', (_what, text) => {
     expect(firstFault(text.slice(0, limits.yamlChars))).toBe(
       `the file has more than ${limits.yamlTokens} YAML tokens; split it into several files`,
@@ -106,10 +106,10 @@ test('[M1] positions stay correct after the syntax tree is released', () => {
 
 test('[M4] the files of one load share a token quota, and each unread file is reported', () => {
   const dense = (name: string): string => `kind: Tool\nname: ${name}\nx: [${'[],'.repeat(4_000)}]`;
-  const files = Array.from({ length: 100 }, (_, at) => ({ path: `tools/t${at}.yaml`, text: dense(`t${at}`) }));
+  const files = Array.from({ length: 70 }, (_, at) => ({ path: `tools/t${at}.yaml`, text: dense(`t${at}`) }));
   const { problems } = loadManifests(files);
   const unread = problems.filter(({ message }) => message.includes('YAML tokens in total'));
-  expect(unread.length).toBeGreaterThan(25);
+  expect(unread.length).toBeGreaterThan(10);
   expect(unread[0]?.message).toBe(
     `the manifests have more than ${limits.catalogTokens} YAML tokens in total; this file was not read`,
   );

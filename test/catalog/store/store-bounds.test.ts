@@ -75,9 +75,9 @@ describe('[M4] changes of a catalogue run in slices', () => {
 
   test('a report has a maximum number of problems, and a faulty file is never stored', async () => {
     const store = open();
-    const faulty = many(15, (at) => ({
+    const faulty = many(11, (at) => ({
       path: `f${at}.yaml`,
-      text: many(60, (one) => `kind: Tool\nname: t${at}_${one}\n`).join('---\n'),
+      text: many(40, (one) => `kind: Tool\nname: t${at}_${one}\n`).join('---\n'),
     }));
     const report = await store.upload([...faulty, { path: 'good.yaml', text: tool('good') }], 1);
     expect(report.problems).toHaveLength(limits.manifestIssues + 1);
