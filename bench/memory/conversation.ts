@@ -24,7 +24,7 @@ const WORDS =
   );
 
 /** How the user says a fact. The summariser of the benchmark looks for these words. */
-export function factSentence(name: string, value: string, isChange: boolean): string {
+function factSentence(name: string, value: string, isChange: boolean): string {
   return isChange ? `I was wrong before, the ${name} is now ${value}.` : `Please note that the ${name} is ${value}.`;
 }
 

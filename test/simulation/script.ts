@@ -55,7 +55,7 @@ export function textOf(
 }
 
 /** Where the text of a generation is cut off. */
-export function cutPlace(text: string, { tag, chars }: CutScript): number {
+function cutPlace(text: string, { tag, chars }: CutScript): number {
   const tags = tag === null ? [] : Array.from(text.matchAll(/</g), ({ index }) => index);
   if (tag === null || tags.length === 0) return chars % (text.length + 1);
   const from = tags[tag % tags.length] ?? 0;
