@@ -1,4 +1,4 @@
-/** The unchanged client of the AI SDK against the Worker (E1). */
+/** The unchanged client of the AI SDK against the Worker, also when connections and objects are lost (E1). */
 import { abortAllDurableObjects } from 'cloudflare:test';
 import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
@@ -6,32 +6,40 @@ import {
   safeValidateUIMessages,
 } from 'ai';
 import type { UIMessage } from 'ai';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { PlainChat, textOf, transportOf } from '../support/ai-chat.ts';
-import { call, post } from './client.ts';
+import { call, post, SEAL, SEALER, upload } from './client.ts';
 
 const API = 'http://127.0.0.1:8787/ai/assistant/chat';
 const TOOL = { name: 'pick_color', description: 'Asks for a color.', parameters: { type: 'object', properties: {} } };
 
 /** Responses of the chat's requests, for their headers. */
-type Seen = { readonly path: string; readonly run: string; readonly session: string };
+type Seen = { readonly run: string; readonly session: string };
 
 function chatOf(
   id: string,
-  options: { readonly body?: object; readonly messages?: UIMessage[]; readonly answers?: boolean } = {},
+  options: {
+    readonly body?: object;
+    readonly messages?: UIMessage[];
+    readonly answers?: boolean;
+    readonly decides?: boolean;
+    readonly agent?: string;
+    readonly through?: (response: Response) => Response;
+  } = {},
 ): { readonly chat: PlainChat; readonly seen: Seen[] } {
   const seen: Seen[] = [];
   const transport = transportOf(
     async (url, init) => {
       const { pathname } = new URL(String(url));
-      if (seen.length > 5) throw new Error('the chat sends its answers again and again');
+      if (options.through === undefined && seen.length > 5)
+        throw new Error('the chat sends its answers again and again');
       const response = await call(pathname, init);
       const header = (name: string): string => response.headers.get(name) ?? '';
-      seen.push({ path: pathname, run: header('x-run-id'), session: header('x-session-id') });
-      return response;
+      seen.push({ run: header('x-run-id'), session: header('x-session-id') });
+      return options.through?.(response) ?? response;
     },
-    API,
+    API.replace('assistant', options.agent ?? 'assistant'),
     options.body,
   );
   const chat: PlainChat = new PlainChat({
@@ -46,6 +54,7 @@ function chatOf(
           },
         }
       : {}),
+    ...(options.decides === true ? { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses } : {}),
   });
   return { chat, seen };
 }
@@ -53,7 +62,7 @@ function chatOf(
 const stored = async ({ session, run }: Seen): Promise<RunResult> =>
   await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
 
-const first = (seen: readonly Seen[]): Seen => seen[0] ?? { path: '', run: '', session: '' };
+const first = (seen: readonly Seen[]): Seen => seen[0] ?? { run: '', session: '' };
 
 test('[E1] a message streams its thoughts, actions and answer; the folded text is the stored one', async () => {
   const { chat, seen } = chatOf('plain');
@@ -65,28 +74,6 @@ test('[E1] a message streams its thoughts, actions and answer; the folded text i
   expect(chat.lastMessage?.id).toBe(run.run_id);
   const tools = chat.lastMessage?.parts.filter((part) => part.type === 'dynamic-tool');
   expect(tools?.map(({ state }) => state)).toEqual(run.actions.map(() => 'output-available'));
-});
-
-test('[E1] a conversation goes on in its session, and another name is another session', async () => {
-  const { chat, seen } = chatOf('two');
-  await chat.sendMessage({ text: 'Hello' });
-  await chat.sendMessage({ text: 'Hello again' });
-  const other = chatOf('three');
-  await other.chat.sendMessage({ text: 'Hello' });
-  expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
-  expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
-  expect(first(other.seen).session).not.toBe(first(seen).session);
-});
-
-test('[E1] a repeated request gives the same run', async () => {
-  const message = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] };
-  const body = { id: 'again', messages: [message], trigger: 'submit-message', futureMember: 1 };
-  const [one, two] = await Promise.all([post('/ai/assistant/chat', body), post('/ai/assistant/chat', body)]);
-  expect(one.headers.get('x-run-id')).toBe(two.headers.get('x-run-id'));
-  const last = (text: string): string[] => text.trim().split('\n\n').slice(-2);
-  for (const response of [one, two]) {
-    expect(last(await response.text())).toEqual(['data: {"type":"finish","finishReason":"stop"}', 'data: [DONE]']);
-  }
 });
 
 test('[E1] the client executes its tools, and the answer uses the result; a full replay gives the same message', async () => {
@@ -110,17 +97,19 @@ test('[E1] the client executes its tools, and the answer uses the result; a full
 
 /** Without members that are undefined. */
 const plain = (messages: readonly UIMessage[]): unknown => JSON.parse(JSON.stringify(messages));
+/** The messages of a chat, as the system stores them. */
+const shown = ({ messages }: PlainChat): unknown => plain(messages.map(({ id, role, parts }) => ({ id, role, parts })));
+const load = async (chat: string, agent = 'assistant'): Promise<UIMessage[]> =>
+  await (await call(`/ai/${agent}/chat/${encodeURIComponent(chat)}/messages`)).json<UIMessage[]>();
 
 test('[E1] a page that is loaded again gets the messages that the first one had', async () => {
   const { chat } = chatOf('history', { body: { tools: [TOOL] }, answers: true });
   await chat.sendMessage({ text: 'What is 6 * 7?' });
   await chat.sendMessage({ text: 'use pick_color' });
   await expect.poll(() => [chat.status, textOf(chat.lastMessage).includes('teal')]).toEqual(['ready', true]);
-  const load = async (name: string): Promise<UIMessage[]> =>
-    await (await call(`/ai/assistant/chat/${name}/messages`)).json<UIMessage[]>();
   const messages = await load('history');
   expect(messages).toHaveLength(4);
-  expect(messages).toEqual(plain(chat.messages.map(({ id, role, parts }) => ({ id, role, parts }))));
+  expect(messages).toEqual(shown(chat));
   expect(await load('unknown')).toEqual([]);
   // The answer of a run that waits comes with its stream.
   const open = chatOf('waiting', { body: { tools: [TOOL] } });
@@ -131,31 +120,9 @@ test('[E1] a page that is loaded again gets the messages that the first one had'
   expect(plain(page.chat.messages)).toEqual(plain(open.chat.messages));
 });
 
-const SEAL =
-  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
-const SEALER =
-  'kind: Agent\nversion: "1.0"\nname: ai_sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
-
 test.each([true, false])('[E1] a person decides about an action (%s), and the answer follows', async (approved) => {
-  const uploaded = await call('/manifests', {
-    method: 'PUT',
-    body: JSON.stringify({ files: { 'tools/seal.yaml': SEAL, 'agents/sealer.yaml': SEALER } }),
-  });
-  expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
-  const seen: Seen[] = [];
-  const api = 'http://127.0.0.1:8787/ai/ai_sealer/chat';
-  const transport = transportOf(async (url, init) => {
-    if (seen.length > 3) throw new Error('the chat sends its decision again and again');
-    const response = await call(new URL(String(url)).pathname, init);
-    const header = (name: string): string => response.headers.get(name) ?? '';
-    seen.push({ path: '', run: header('x-run-id'), session: header('x-session-id') });
-    return response;
-  }, api);
-  const chat = new PlainChat({
-    id: `approval ${approved}`,
-    transport,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-  });
+  await upload(SEAL, SEALER);
+  const { chat, seen } = chatOf(`approval ${approved}`, { agent: 'sealer', decides: true });
   await chat.sendMessage({ text: 'use seal' });
   const tool = () => chat.lastMessage?.parts.find((part) => part.type === 'dynamic-tool');
   expect([chat.status, tool()?.state]).toEqual(['ready', 'approval-requested']);
@@ -167,87 +134,37 @@ test.each([true, false])('[E1] a person decides about an action (%s), and the an
     approved ? ['output-available', 'completed'] : ['output-denied', 'failed'],
   );
   expect(textOf(chat.lastMessage)).toContain(run.response);
-  const messages = await (await call(`/ai/ai_sealer/chat/${encodeURIComponent(chat.id)}/messages`)).json<UIMessage[]>();
-  expect(messages).toEqual(plain(chat.messages.map(({ id, role, parts }) => ({ id, role, parts }))));
+  const messages = await load(chat.id, 'sealer');
+  expect(messages).toEqual(shown(chat));
   expect(await safeValidateUIMessages({ messages })).toMatchObject({ success: true });
 });
 
 test('[E1] a person stops a run, which is cancelled; the message keeps what it has', async () => {
   const { chat, seen } = chatOf('stopped', { body: { tools: [TOOL] } });
   await chat.sendMessage({ text: 'use pick_color' });
-  const { id } = first(seen).run === '' ? { id: '' } : { id: chat.lastMessage?.id };
   expect((await post('/ai/assistant/chat/stopped/stop', {})).status).toBe(204);
   expect((await stored(first(seen))).status).toBe('cancelled');
-  expect(id).toBe(first(seen).run);
+  expect(chat.lastMessage?.id).toBe(first(seen).run);
   // It would execute the tool again.
   expect((await call('/ai/assistant/chat/stopped/stream')).status).toBe(204);
 });
 
-test('[E1] files of a message are those of our own messages', async () => {
-  const { chat, seen } = chatOf('files');
+test('[E1] a file of a message is listed with its address', async () => {
+  const { chat } = chatOf('files');
   const url = `data:text/plain;base64,${btoa('a note')}`;
   await chat.sendMessage({
     text: 'Read it.',
     files: [{ type: 'file', filename: 'note.txt', mediaType: 'text/plain', url }],
   });
-  expect([chat.status, chat.error]).toEqual(['ready', undefined]);
-  const [user] = await (await call('/ai/assistant/chat/files/messages')).json<UIMessage[]>();
+  const [user] = await load('files');
   const file = user?.parts.find((part) => part.type === 'file');
   expect(file).toMatchObject({ filename: 'note.txt', mediaType: 'text/plain' });
   expect(await (await call(file?.url ?? '')).text()).toBe('a note');
-  expect((await stored(first(seen))).status).toBe('completed');
 });
 
 test('[E1] a chat without a message has nothing to resume or to stop', async () => {
   expect((await call('/ai/assistant/chat/new/stream')).status).toBe(204);
   expect((await post('/ai/assistant/chat/new/stop', {})).status).toBe(204);
-});
-
-test('[E1] a page that resumes a run that has just ended has its message once', async () => {
-  const { chat } = chatOf('ended');
-  await chat.sendMessage({ text: 'Hello' });
-  const [{ parts }] = chat.messages.slice(-1) as [UIMessage];
-  await chat.resumeStream();
-  expect([chat.status, chat.messages.length, chat.lastMessage?.parts]).toEqual(['ready', 2, parts]);
-});
-
-describe('[E1] a message that the client has sent before', () => {
-  const send = (id: string, text: string, change: object): Promise<Response> =>
-    post('/ai/assistant/chat', {
-      id,
-      messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text }] }],
-      ...change,
-    });
-
-  test.each([
-    ['is sent again after an error', 'Hello', { messageId: 'm' }, true],
-    ['C4: is changed', 'Good day', { messageId: 'm' }, false],
-    ['C4: is answered again', 'Hello', { trigger: 'regenerate-message' }, false],
-  ])('%s', async (what, text, change, isSame) => {
-    const first = await send(`known: ${what}`, 'Hello', {});
-    await first.text();
-    const again = await send(`known: ${what}`, text, change);
-    expect([again.status, await again.text()]).toEqual([200, expect.stringContaining('"type":"finish"')]);
-    expect(again.headers.get('x-run-id') === first.headers.get('x-run-id')).toBe(isSame);
-    // Its first request may never have arrived.
-    const unknown = await send(`unknown: ${what}`, text, change);
-    expect([unknown.status, await unknown.text()]).toEqual([200, expect.stringContaining('"type":"finish"')]);
-  });
-
-  test('C4: the same change, and the same wish for another answer, is the same request', async () => {
-    const change = { messageId: 'm' };
-    const runs: (string | null)[] = [];
-    const take = async (response: Promise<Response>): Promise<void> => {
-      const { headers, body } = await response;
-      await new Response(body).text();
-      runs.push(headers.get('x-run-id'));
-    };
-    await take(send('repeats', 'Hello', {}));
-    for (const text of ['One', 'One', 'Two', 'One']) await take(send('repeats', text, change));
-    const of = { trigger: 'regenerate-message', messageId: runs.at(-1) };
-    for (const one of [of, of]) await take(send('repeats', 'One', one));
-    expect(runs.map((run) => Number(/\d+$/.exec(run ?? '')?.[0]))).toEqual([1, 2, 2, 3, 4, 5, 5]);
-  });
 });
 
 test('[E1] C4: the chat regenerates an answer and edits a message; a page that is loaded again has that branch', async () => {
@@ -264,45 +181,12 @@ test('[E1] C4: the chat regenerates an answer and edits a message; a page that i
   await chat.sendMessage({ text: 'what is my city' });
   expect(textOf(chat.lastMessage)).toContain('Bergen');
   expect(seen.map(({ run }) => Number(/\d+$/.exec(run)?.[0]))).toEqual([1, 2, 3, 4, 5]);
-  const loaded = await (await call('/ai/assistant/chat/branches/messages')).json<UIMessage[]>();
+  const loaded = await load('branches');
   expect(loaded.map(textOf)).toEqual(chat.messages.map(textOf));
-  const { runs } = await (
-    await call(`/agent/session/${first(seen).session}/runs`)
-  ).json<{
-    runs: { parent_run: string | null; retry_of?: string }[];
-  }>();
+  const document = await call(`/agent/session/${first(seen).session}/runs`);
+  const { runs } = await document.json<{ runs: { parent_run: string | null }[] }>();
   const parents = runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));
   expect(parents).toEqual([0, 1, 1, 0, 4]);
-});
-
-test('[E1] C4: a page that is loaded again regenerates and edits, also in a fork', async () => {
-  /** A page that is loaded now: it has the messages that the system gives it. */
-  const load = async (id: string): Promise<PlainChat> => {
-    const messages = await (await call(`/ai/assistant/chat/${id}/messages`)).json<UIMessage[]>();
-    return chatOf(id, { messages }).chat;
-  };
-  const treeOf = async (session: string): Promise<number[]> => {
-    const document = await call(`/agent/session/${session}/runs`);
-    const { runs } = await document.json<{ runs: { parent_run: string | null }[] }>();
-    return runs.map(({ parent_run: run }) => Number(/\d+$/.exec(run ?? '0')?.[0]));
-  };
-  const { chat, seen } = chatOf('again after a reload');
-  await chat.sendMessage({ text: 'remember my city is Oslo' });
-  await chat.sendMessage({ text: 'what is my city' });
-  await chat.regenerate();
-  for (const one of [await load(chat.id), await load(chat.id)]) await one.regenerate();
-  const last = await load(chat.id);
-  await last.regenerate({ messageId: last.lastMessage?.id ?? '' });
-  expect([last.status, last.error, last.messages.length]).toEqual(['ready', undefined, 4]);
-  const { session } = first(seen);
-  expect(await treeOf(session)).toEqual([0, 1, 1, 1, 1, 1]);
-  const forked = await post(`/agent/session/${session}/fork`, {});
-  const { session_id: fork } = await forked.json<{ session_id: string }>();
-  const page = await load(fork);
-  await page.sendMessage({ text: 'remember my city is Bergen', messageId: page.messages[0]?.id ?? '' });
-  await page.sendMessage({ text: 'what is my city' });
-  expect(textOf(page.lastMessage)).toContain('Bergen');
-  expect(await treeOf(fork)).toEqual([0, 1, 0, 3]);
 });
 
 test('[E1] a page that is loaded again resumes a run that waits, also after the loss of its object', async () => {
@@ -317,20 +201,85 @@ test('[E1] a page that is loaded again resumes a run that waits, also after the 
   await expect.poll(() => [page.chat.status, textOf(page.chat.lastMessage).includes('teal')]).toEqual(['ready', true]);
 });
 
+const ANSWER = { type: 'dynamic-tool', toolCallId: 'call_x', state: 'output-available', output: 1 };
 test.each([
-  ['an unknown agent', '/ai/asistant/chat', {}, 404, 'unknown_agent'],
-  ['no message', '/ai/assistant/chat', { messages: [] }, 400, 'invalid_request'],
   [
-    'an empty message',
-    '/ai/assistant/chat',
-    { messages: [{ id: 'm', role: 'user', parts: [] }] },
-    400,
-    'invalid_request',
+    'an unknown agent',
+    'asistant',
+    [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+    404,
+    'unknown_agent',
   ],
-])('[E1] %s is an error whose text is a sentence with its code', async (_, path, change, status, code) => {
-  const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hello' }] }];
-  const response = await post(path, { id: 'errors', messages, ...change });
-  expect(response.status).toBe(status);
-  expect(response.headers.get('content-type')).toContain('text/plain');
+  ['no message', 'assistant', [], 400, 'invalid_request'],
+  ['an empty message', 'assistant', [{ id: 'm', role: 'user', parts: [] }], 400, 'invalid_request'],
+  ['a message without parts', 'assistant', [{ id: 'm', role: 'user' }], 400, 'invalid_request'],
+  ['a role of another protocol', 'assistant', [{ id: 'm', role: 'tool', parts: [] }], 400, 'invalid_request'],
+  ['a result for no call of ours', 'assistant', [{ id: 'm', role: 'assistant', parts: [ANSWER] }], 404, 'unknown_call'],
+])('[E1] %s is an error whose text is a sentence with its code', async (_, agent, messages, status, code) => {
+  const response = await post(`/ai/${agent}/chat`, { id: 'errors', messages });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    status,
+    expect.stringContaining('text/plain'),
+  ]);
   expect(await response.text()).toMatch(new RegExp(`^[A-Z"].* \\(${code}\\)$`, 's'));
 });
+
+/** Calls `at` before the frame of this number of the first stream, and cuts the stream if it says so. */
+function faulty(frame: number, at: () => Promise<'cut' | 'go on'>): (response: Response) => Response {
+  let requests = 0;
+  return (response) => {
+    requests += 1;
+    if (requests > 1 || response.body === null) return response;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const encoder = new TextEncoder();
+    let [rest, frames] = ['', 0];
+    const stream = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        rest += value;
+        for (let end = rest.indexOf('\n\n'); end !== -1; end = rest.indexOf('\n\n')) {
+          if (frames === frame && (await at()) === 'cut') {
+            void reader.cancel().catch(() => undefined);
+            return controller.error(new TypeError('network error'));
+          }
+          frames += 1;
+          controller.enqueue(encoder.encode(rest.slice(0, end + 2)));
+          rest = rest.slice(end + 2);
+        }
+        return undefined;
+      },
+    });
+    return new Response(stream, response);
+  };
+}
+
+// At every event: test/surfaces/ai-sdk/fold.test.ts.
+test.each([
+  ['the connection', 1, 'cut', 'network error'],
+  ['the object', 1, 'go on', /lost/],
+] as const)(
+  '[E1] [J2] %s is lost at frame %i: an error, and the whole message of the one run when the client comes back',
+  async (what, frame, then, error) => {
+    const at = async (): Promise<typeof then> => {
+      if (then === 'go on') await abortAllDurableObjects();
+      return then;
+    };
+    const { chat, seen } = chatOf(`${what} lost at ${frame}`, { through: faulty(frame, at) });
+    await chat.sendMessage({ text: 'What is 6 * 7?' });
+    expect([chat.status, chat.error?.message]).toEqual(['error', expect.stringMatching(error)]);
+    const session = `/agent/session/${first(seen).session}`;
+    await expect
+      .poll(async () => {
+        await chat.resumeStream();
+        return chat.status;
+      })
+      .toBe('ready');
+    const now = async (): Promise<unknown> => await (await call(session)).json();
+    await expect.poll(now).toMatchObject({ status: 'idle', runs: 1 });
+    const messages = await load(chat.id);
+    expect([messages.length, textOf(messages.at(-1))]).toEqual([2, expect.stringContaining('42')]);
+    // After a loss of the object, the run may have ended before the client came back.
+    if (then === 'cut') expect(shown(chat)).toEqual(messages);
+  },
+);

@@ -1,5 +1,5 @@
-/** Open approvals in workerd: the list of a session, the list of all sessions, and streams that wait (J8). */
-import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+/** What waits for people and clients, in workerd: evicted objects, lists of all sessions, alarms and streams (J8, C3). */
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
@@ -7,14 +7,24 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childEventsOf, eventsOf } from '../support/events.ts';
 import { shardOf } from '../../src/domain/directory.ts';
 import { here, SESSIONS } from './bindings.ts';
-import { call, events, execute, post } from './client.ts';
+import { alarmOf } from './objects.ts';
+import { call, events, execute, manifest, post, SEAL, upload } from './client.ts';
+import { limits } from '../../src/domain/limits.ts';
 
-const TOOL =
-  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
-const FLOW =
-  'kind: Workflow\nversion: "1.0"\nname: sealing\nsummary: Asks.\nimport: {tools: [seal]}\nsteps:\n  - {name: sealed, type: tool, target: seal, parameters: {text: "$(trigger.what)"}}\noutputs: {sealed: steps.sealed.text}\n';
-const AGENT =
-  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, echo], workflows: [sealing]}\n';
+const ASKED = [
+  SEAL,
+  manifest(
+    'Workflow',
+    'sealing',
+    'import: {tools: [seal]}\nsteps:\n  - {name: sealed, type: tool, target: seal, parameters: {text: "$(trigger.what)"}}\noutputs: {sealed: steps.sealed.text}',
+  ),
+  manifest('Agent', 'sealer', 'persona: You seal.\nimport: {tools: [seal, echo], workflows: [sealing]}'),
+  ...[
+    ['locate', '2d'],
+    ['hurry', '1s'],
+  ].map(([name = '', timeout]) => manifest('Tool', name, `implementation: {type: client}\ntimeout: ${timeout}`)),
+  manifest('Agent', 'asker', 'persona: You ask.\nimport: {tools: [locate, hurry]}'),
+];
 
 const seal = (id: string, text: string): string =>
   `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name: 'seal', parameters: { text } })}</action>`;
@@ -45,15 +55,7 @@ beforeEach(() => {
   vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
 });
 
-beforeAll(async () => {
-  for (const [path, body] of [
-    ['tool/seal', TOOL],
-    ['workflow/sealing', FLOW],
-    ['agent/sealer', AGENT],
-  ] as const) {
-    expect([200, 201]).toContain((await call(`/manifests/${path}`, { method: 'PUT', body })).status);
-  }
-});
+beforeAll(() => upload(...ASKED));
 
 const waiting = async (text: string): Promise<RunResult> => {
   const result = await execute(text, { agent: 'sealer' });
@@ -150,7 +152,7 @@ describe('[J8] open approvals', () => {
     expect((await page(`/agent/session/${parent}/approvals`)).approvals).toEqual([]);
   });
 
-  test.each(['live', 'evicted'])('[H2] events?run= continues after agent_waiting to the end (%s)', async (how) => {
+  test('[H2] events?run= continues after agent_waiting to the end, also after an eviction', async () => {
     const response = await post('/execute/direct', {
       agent: 'sealer',
       protocol_text: `${seal('a', 'wax')}<response final="true">$a.text</response>`,
@@ -159,24 +161,54 @@ describe('[J8] open approvals', () => {
     const first = await events(response);
     expect(first.at(-1)?.type).toBe('agent_waiting');
     const { session_id: session = '', run_id: run = '' } = first.at(-1) ?? {};
-    if (how === 'evicted') await abortAllDurableObjects();
-    const stream = await call(`/agent/session/${session}/events?run=${run}`);
+    await abortAllDurableObjects();
+    const told = events(await call(`/agent/session/${session}/events?run=${run}`));
     const [asked] = eventsOf(first, 'approval_requested');
     const path = `/agent/session/${session}/approvals/${asked?.data.approval_id ?? ''}`;
-    const told = events(stream);
     expect((await post(path, { approve: true })).status).toBe(200);
     const seen = (await told).filter(({ seq }) => seq !== null);
     expect(seen.map(({ type }) => type)).toEqual(expect.arrayContaining(['agent_waiting', 'action_completed']));
-    expect(seen.at(-1)?.type).toBe('agent_completed');
-    // [P13] The answer is written again, with the value.
-    const answers = eventsOf(seen, 'response_completed').map(({ data }) => data);
-    expect(answers.map(({ content }) => content)).toEqual(['[a: pending]', 'wax']);
-    expect(answers[1]?.completes).toBe(answers[0]?.segment);
-    const document = await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
-    expect(document).toMatchObject({ response: 'wax', responses: [{ content: 'wax', final: true }] });
+    expect(seen.at(-1)).toMatchObject({ type: 'agent_completed', data: { response: 'wax' } });
     // The same afterwards, from the journal.
-    expect((await events(await call(`/agent/session/${session}/events?run=${run}`))).map(({ seq }) => seq)).toEqual(
-      seen.map(({ seq }) => seq),
-    );
+    const again = await events(await call(`/agent/session/${session}/events?run=${run}`));
+    expect(again.map(({ seq }) => seq)).toEqual(seen.map(({ seq }) => seq));
   });
+});
+
+const calling = async (name: string): Promise<RunResult> => {
+  const result = await execute(`<action type="tool" mode="async" id="a">{"name": "${name}"}</action>`, {
+    agent: 'asker',
+  });
+  expect([result.status, result.pending?.length]).toEqual(['waiting', 1]);
+  return result;
+};
+const runOf = async ({ session_id: session, run_id: run }: RunResult): Promise<RunResult> =>
+  await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
+
+test('[C3] an open call survives the eviction of its object; its result is accepted once, and again after another', async () => {
+  const result = await calling('locate');
+  const { session_id: session, pending = [] } = result;
+  const path = `/agent/session/${session}/calls/${pending[0]?.call_id ?? ''}`;
+  const due = (await alarmOf(session)) ?? 0;
+  expect(Math.abs(due - Date.now() - 2 * 24 * 3_600_000)).toBeLessThan(60_000);
+  await abortAllDurableObjects();
+  expect((await post(path, { output: 'here' })).status).toBe(200);
+  await expect.poll(async () => (await runOf(result)).status).toBe('completed');
+  await abortAllDurableObjects();
+  expect((await post(path, { output: 'here' })).status).toBe(200);
+  expect((await post(path, { output: 'there' })).status).toBe(409);
+  expect((await runOf(result)).actions).toMatchObject([{ output: 'here' }]);
+});
+
+test('[C3] the alarm wakes an evicted object for a call that has expired', async () => {
+  const result = await calling('hurry');
+  const { session_id: session, pending = [] } = result;
+  expect((await alarmOf(session)) ?? 0).toBeLessThanOrEqual(Date.now() + limits.watchdogMs);
+  await abortAllDurableObjects();
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  await runDurableObjectAlarm(SESSIONS.getByName(session));
+  await expect.poll(async () => (await runOf(result)).status, { timeout: 10_000 }).toBe('completed');
+  expect((await runOf(result)).actions).toMatchObject([{ error: { code: 'timeout' } }]);
+  const late = await post(`/agent/session/${session}/calls/${pending[0]?.call_id ?? ''}`, { output: 1 });
+  expect([late.status, await late.json()]).toMatchObject([409, { code: 'call_settled', call_status: 'expired' }]);
 });

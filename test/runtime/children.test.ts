@@ -8,7 +8,7 @@ import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { call, events, execute, post } from './client.ts';
+import { call, events, execute, manifest, post, upload } from './client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { SESSIONS } from './bindings.ts';
 import { childEventsOf, eventsOf } from '../support/events.ts';
@@ -67,19 +67,6 @@ describe('[M7] sub-agents', () => {
       expect(prompt).toMatchObject({ run_id: run, dropped: 0, generations: [{ iteration: 1 }] });
       expect(JSON.stringify(prompt)).toMatch(/"role":"user","content":"calculate/);
     }
-  });
-
-  test('[S12] the usage of a child counts for its parent', async () => {
-    const result = await execute(`${ask('r', 'calculate 1+1')}<response final="true">$r</response>`, {
-      agent: 'research_orchestrator',
-    });
-    expect(result.status).toBe('completed');
-    expect(result.actions[0]).toMatchObject({ type: 'agent', status: 'completed', attempts: 1 });
-  });
-
-  test('[X4] are not started if the agent is not imported', async () => {
-    const result = await execute(ask('r', 'hello'));
-    expect(result.actions[0]).toMatchObject({ status: 'rejected', error: { code: 'unknown_name' } });
   });
 
   test('[S12] workflows that start themselves in parallel end within the limit of a run', async () => {
@@ -221,5 +208,30 @@ steps:
     const journaled = rest.filter(({ seq }) => seq !== null);
     expect(journaled.map(({ seq }) => seq)).toEqual(journaled.map((_, index) => index + 1));
     expect(journaled.filter(({ type }) => type === 'action_started')).toHaveLength(1);
+  });
+});
+
+const STEPS = 'steps: [{name: said, type: tool, target: echo, parameters: {text: hi}}]\noutputs: {said: steps.said}\n';
+const WORKFLOW = '<action type="workflow" id="w">{"name":"policy_steps"}</action>';
+
+test('[C9] the policies of an agent bind the steps of a workflow that it starts, in a session of its own', async () => {
+  const agent = 'persona: You.\nimport: {tools: [echo], workflows: [policy_steps]}\n';
+  const policies = 'policies: [{when: action.name == "echo", do: deny, message: no echo}]';
+  await upload(
+    manifest('Workflow', 'policy_steps', STEPS),
+    manifest('Agent', 'policy_free', agent),
+    manifest('Agent', 'policy_bound', `${agent}${policies}`),
+  );
+  const free = await execute(WORKFLOW, { agent: 'policy_free' });
+  expect(free.actions[0]).toMatchObject({ status: 'completed' });
+  const bound = await execute(WORKFLOW, { agent: 'policy_bound' });
+  expect(bound.actions[0]).toMatchObject({
+    status: 'failed',
+    error: {
+      code: 'child_failed',
+      message: expect.stringContaining(
+        'A policy does not allow the action "said" (agent policy_bound, rule 1): no echo',
+      ),
+    },
   });
 });

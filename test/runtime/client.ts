@@ -33,6 +33,26 @@ export async function newSession(agent = 'assistant', body: Record<string, unkno
   return id;
 }
 
+export const manifest = (kind: string, name: string, more: string): string =>
+  `kind: ${kind}\nversion: "1.0"\nname: ${name}\nsummary: Of a test.\n${more}\n`;
+
+/** Stores manifests, as they are for `PUT /manifests/{kind}/{name}`. */
+export async function upload(...texts: readonly string[]): Promise<void> {
+  for (const body of texts) {
+    const [, kind = '', name = ''] = /^kind: (\w+)\n[^]*?^name: (\w+)$/m.exec(body) ?? [];
+    const stored = await call(`/manifests/${kind.toLowerCase()}/${name}`, { method: 'PUT', body });
+    if (!stored.ok) throw new Error(await stored.text());
+  }
+}
+
+/** A tool whose calls a person must approve, and an agent that has it. */
+export const SEAL = manifest(
+  'Tool',
+  'seal',
+  'implementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always',
+);
+export const SEALER = manifest('Agent', 'sealer', 'persona: You seal.\nimport: {tools: [seal]}');
+
 /** The record of a conversation with the assistant, for a session that a test creates in its object. */
 export function chatRecord(id: string): SessionRecord {
   const names = { session_id: id, agent: 'assistant', user_id: null, owner: null } as const;

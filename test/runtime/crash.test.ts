@@ -17,12 +17,6 @@ const WORK: Readonly<Record<string, { readonly agent?: string; readonly text: st
   diamond: {
     text: `<thought>Four.</thought>${tool('a')}${tool('b', { from: '$a.value' })}${tool('c', {}, { depends_on: ['a'] })}${tool('d', {}, { depends_on: ['b', 'c'] })}<response final="true">$d.value and $b.from</response>`,
   },
-  chain: {
-    text: `${tool('a')}${tool('b', {}, { depends_on: ['a'] })}${tool('c', {}, { depends_on: ['b'] })}${tool('d', {}, { depends_on: ['c'] })}<response final="true">$d.value</response>`,
-  },
-  'fan-out with retries': {
-    text: `${[1, 2, 3, 4, 5, 6].map((n) => tool(`f${n}`, { fail_times: n % 3 }, { retry: { max_attempts: 3, delay: 0.01 } })).join('')}<response final="true">$f1.value $f6.value</response>`,
-  },
   'partial responses and a variable': {
     text: `<response final="false">First $a.value.</response>${tool('a')}<action type="internal" mode="sync" id="v">{"name":"set_variable","parameters":{"key":"kept","value":7}}</action>${tool('b', { seven: '$kept' })}<response final="true">$b.seven</response>`,
   },

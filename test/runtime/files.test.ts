@@ -1,4 +1,4 @@
-/** Large files of messages in R2 (C2): as stored by the platform's own simulator. */
+/** Large files of messages and workspaces in R2 (C2, C7): as stored by the platform's own simulator. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
@@ -7,8 +7,8 @@ import { objectStoreOf } from '../../src/durable/object-store.ts';
 import { platformClock } from '../../src/durable/platform.ts';
 import { sessionIdOf } from '../../src/durable/session-ids.ts';
 import { FILES, here, SESSIONS } from './bindings.ts';
-import { chatRecord, call, newSession, post } from './client.ts';
-import { storedKey } from './stored-key.ts';
+import { alarmOf, storedKey } from './objects.ts';
+import { call, chatRecord, newSession, post } from './client.ts';
 
 /** All buckets of the isolate, also those of objects. */
 const R2 = Object.getPrototypeOf(FILES) as R2Bucket;
@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function bytesOf(seed: number, size: number = limits.objectFileLeastBytes): Uint8Array {
+function bytesOf(seed: number, size: number = limits.objectFileLeastBytes): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length: size }, (_, at) => (at * 7 + seed) % 251);
 }
 
@@ -61,9 +61,6 @@ const tablesOf = (id: string): Promise<number> =>
       storage.sql.exec(`SELECT name FROM sqlite_master WHERE name IN ('runs', 'session', 'message_files')`).toArray()
         .length,
   );
-
-const alarmOf = (id: string): Promise<number | null> =>
-  runInDurableObject(SESSIONS.getByName(id), (_object, { storage }) => storage.getAlarm());
 
 /** What waits to be deleted becomes due, in a new instance of the object. */
 async function dueNow(id: string): Promise<void> {
@@ -112,23 +109,6 @@ describe('C2: files of messages in R2', () => {
     expect(objectStoreOf({})).toBeNull();
   });
 
-  test('a failed put is 503, and nothing of the message is stored; then the same message is accepted', async () => {
-    const id = await newSession();
-    const bytes = bytesOf(4);
-    const put = vi.spyOn(R2, 'put').mockRejectedValue(new Error('away'));
-    const refused = await send(id, bytes);
-    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'storage_unavailable' }]);
-    expect(refused.headers.get('retry-after')).toBe('1');
-    expect(put).toHaveBeenCalledTimes(limits.objectAttempts);
-    const { runs } = await (await call(`/agent/session/${id}/runs`)).json<{ runs: unknown[] }>();
-    expect(runs).toEqual([]);
-    expect(await filesOf(id)).toMatchObject([{ place: 'object', state: 'pending' }]);
-    expect(Number(await alarmOf(id))).toBeLessThanOrEqual(Date.now() + limits.unreferredFileMs);
-    put.mockRestore();
-    await sent(id, bytes);
-    expect(await filesOf(id)).toMatchObject([{ place: 'object', state: 'stored' }]);
-  });
-
   test('a crash between the object and the run leaves an object that the alarm deletes', async () => {
     const id = await newSession();
     const original = R2.put;
@@ -163,20 +143,6 @@ describe('C2: deletion of a session with objects', () => {
     expect(await keysOf(id)).toEqual([]);
     expect([await tablesOf(id), await alarmOf(id)]).toEqual([0, null]);
     expect((await call(`/agent/session/${id}`)).status).toBe(404);
-  });
-
-  test('an expired session too', async () => {
-    const id = await newSession();
-    await sent(id, bytesOf(8));
-    await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
-      storage.sql.exec(`UPDATE session SET data = json_set(data, '$.created_at', 0)`);
-      storage.sql.exec(`UPDATE runs SET started_at = 0, ended_at = 0`);
-      await storage.sync();
-    });
-    await abortAllDurableObjects();
-    await runDurableObjectAlarm(SESSIONS.getByName(id));
-    await expect.poll(() => keysOf(id)).toEqual([]);
-    await expect.poll(() => alarmOf(id)).toBeNull();
   });
 
   test('while R2 fails: the session is gone at once, its objects later', async () => {
@@ -282,5 +248,103 @@ describe('C2: deletion of a session with objects', () => {
       expect(String(await unbound.collect())).toContain('FILES');
       expect(Number(unbound.dueAt)).toBeGreaterThan(Date.now() + 7 * limits.objectRetryMs);
     });
+  });
+});
+
+const pathOf = (session: string, path = ''): string => `/agent/session/${session}/files${path}`;
+
+async function put(session: string, path: string, body: Uint8Array<ArrayBuffer>): Promise<string> {
+  const response = await call(pathOf(session, path), { method: 'PUT', body });
+  expect([200, 201]).toContain(response.status);
+  return (await response.json<{ sha256: string }>()).sha256;
+}
+
+const read = async (session: string, path: string): Promise<Uint8Array> =>
+  await (await call(pathOf(session, path))).bytes();
+
+const objectsOf = async (session: string): Promise<string[]> => {
+  const { objects } = await FILES.list({ prefix: `sessions/${session}/` });
+  return objects.map(({ key }) => key.slice(key.lastIndexOf('/') + 1)).toSorted();
+};
+
+/** Released bytes become due, in a new instance of the object. */
+async function collected(session: string): Promise<void> {
+  await runInDurableObject(SESSIONS.getByName(session), async (_object, { storage }) => {
+    storage.sql.exec(`UPDATE message_files SET at = 0 WHERE state <> 'stored'`);
+    await storage.sync();
+  });
+  await abortAllDurableObjects();
+  await runDurableObjectAlarm(SESSIONS.getByName(session));
+}
+
+test('[C7] a large file is an object, and is deleted some time after it was replaced', async () => {
+  const session = await newSession();
+  const first = await put(session, '/a.bin', bytesOf(1));
+  await put(session, '/small.txt', bytesOf(2, 10));
+  expect(await objectsOf(session)).toEqual([first]);
+  await abortAllDurableObjects();
+  expect(await read(session, '/a.bin')).toEqual(bytesOf(1));
+  const second = await put(session, '/a.bin', bytesOf(3));
+  expect(await objectsOf(session)).toEqual([first, second].toSorted());
+  await collected(session);
+  expect(await objectsOf(session)).toEqual([second]);
+  expect(await read(session, '/a.bin')).toEqual(bytesOf(3));
+});
+
+test('[C7] a deleted session leaves no object, and a fork has its own', async () => {
+  const session = await newSession();
+  await post(`/agent/session/${session}/message`, { content: 'hello', stream: false });
+  const sha256 = await put(session, '/a.bin', bytesOf(5));
+  await put(session, '/b/small.txt', bytesOf(6, 10));
+  const answer = await post(`/agent/session/${session}/fork`, {});
+  const { session_id: fork } = await answer.json<{ session_id: string }>();
+  expect([await objectsOf(session), await objectsOf(fork)]).toEqual([[sha256], [sha256]]);
+  await call(`/agent/session/${session}`, { method: 'DELETE' });
+  expect(await objectsOf(session)).toEqual([]);
+  expect(await read(fork, '/a.bin')).toEqual(bytesOf(5));
+  expect(await read(fork, '/b/small.txt')).toEqual(bytesOf(6, 10));
+  await call(pathOf(fork, '/a.bin'), { method: 'DELETE' });
+  await collected(fork);
+  expect(await objectsOf(fork)).toEqual([]);
+});
+
+test('[C7] an export has the files of the workspace', async () => {
+  const session = await newSession();
+  await put(session, '/data/ä b.txt', bytesOf(7, 5));
+  const text = await (await call(`/agent/session/${session}/export`)).text();
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines.flatMap(({ workspace }) => workspace ?? [])).toEqual([
+    {
+      path: 'data/ä b.txt',
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      size: 5,
+      executable: false,
+      modified_at: expect.any(Number) as number,
+      download: `/agent/session/${session}/files/data/%C3%A4%20b.txt`,
+      base64: (bytesOf(7, 5) as Uint8Array & { toBase64(): string }).toBase64(),
+    },
+  ]);
+});
+
+test('[C2] objects of a deleted session whose entry cannot be written stay due', async () => {
+  await runInDurableObject(SESSIONS.getByName('written-together'), async (_object, { storage }) => {
+    const store = objectStoreOf(here);
+    if (store === null) throw new Error('no bucket');
+    const away = { ...store, deleteSome: () => Promise.reject(new Error('away')) };
+    const deleted = new DeletedFiles(storage, away, platformClock);
+    deleted.replaceSession({ prefix: 'first/', isPending: false }, []);
+    const before = deleted.dueAt;
+    const { kv } = storage;
+    const full = vi.spyOn(Object.getPrototypeOf(kv) as typeof kv, 'put').mockImplementation(() => {
+      throw new Error('the disk is full');
+    });
+    expect(String(await deleted.collect())).toContain('full');
+    full.mockRestore();
+    expect(deleted.dueAt).toBe(before);
+    expect(new DeletedFiles(storage, null, platformClock).dueAt).toBe(before);
+    deleted.replaceSession(null, []);
   });
 });

@@ -1,19 +1,14 @@
-/** A session that is deleted and made again under the same derived id shares nothing with the earlier one (T5). */
-import { env } from 'cloudflare:workers';
-import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+/** The ids of sessions: those of an idempotency key, and sessions that are made again under the same id (H1, T5). */
+import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
-import type { Env, SessionRpc } from '../../src/durable/env.ts';
-import { sessionIdOf } from '../../src/durable/session-ids.ts';
+import type { SessionRpc } from '../../src/durable/env.ts';
+import { identityOf, sessionIdOf } from '../../src/durable/session-ids.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { Journal } from '../../src/journal/journal.ts';
-import { durableSql } from '../../src/durable/sql-storage.ts';
-import { SESSIONS } from './bindings.ts';
-import { storedKey } from './stored-key.ts';
+import { here, SESSIONS } from './bindings.ts';
+import { storedKey } from './objects.ts';
 import { call, events, newSession, post } from './client.ts';
 
-const PLATFORM = env as unknown as Env;
 const RUN_ID = /^run_[0-9a-f]{32}_[0-9a-f]{12}_1$/;
 
 const recordOf = (id: string, change: Partial<SessionRecord> = {}): SessionRecord => ({
@@ -57,7 +52,7 @@ async function tokenFor(id: string): Promise<string> {
 
 describe('T5: a session that is made again under the same id', () => {
   test('has other run ids and another key; earlier run ids and tokens are refused', async () => {
-    const id = await sessionIdOf(PLATFORM, 'child of a test');
+    const id = await sessionIdOf(here, 'child of a test');
     const first = await started(id);
     const token = await tokenFor(id);
     expect(first.run).toMatch(RUN_ID);
@@ -76,7 +71,12 @@ describe('T5: a session that is made again under the same id', () => {
       expect(await status(path, { authorization: `Bearer ${token}` })).toBe(404);
       expect(await status(path, { authorization: `Bearer ${await tokenFor(id)}` })).toBe(200);
     }
-    for (const path of ['/agent/session/ID/runs/RUN', '/agent/session/ID/events?run=RUN', '/executions/RUN']) {
+    for (const path of [
+      '/agent/session/ID/runs/RUN',
+      '/agent/session/ID/events?run=RUN',
+      '/agent/session/ID/history?before=RUN',
+      '/executions/RUN',
+    ]) {
       const at = (run: string): string => path.replace('ID', id).replace('RUN', run);
       expect([path, await status(at(first.run))]).toEqual([path, 404]);
       expect([path, await status(at(second.run))]).toEqual([path, 200]);
@@ -87,34 +87,8 @@ describe('T5: a session that is made again under the same id', () => {
     expect((await post(`/executions/${second.run}/cancel`, {})).status).toBe(200);
   });
 
-  test('a cursor of the earlier one is refused', async () => {
-    const id = await sessionIdOf(PLATFORM, 'child of a test of cursors');
-    const first = await started(id);
-    await call(`/agent/session/${id}`, { method: 'DELETE' });
-    const second = await started(id);
-    for (const path of ['history', 'runs']) {
-      expect([path, await status(`/agent/session/${id}/${path}?before=${first.run}`)]).toEqual([path, 404]);
-      expect([path, await status(`/agent/session/${id}/${path}?before=${second.run}`)]).toEqual([path, 200]);
-    }
-  });
-
-  test('of another user or namespace: the earlier user token is refused', async () => {
-    const id = await sessionIdOf(PLATFORM, 'child of a test of user tokens');
-    const issued = await post('/tokens', { user_id: 'zoe', scopes: ['read'] });
-    const { token } = await issued.json<{ token: string }>();
-    const authorization = `Bearer ${token}`;
-    const first = await started(id);
-    expect(await status(`/agent/session/${id}`, { authorization })).toBe(200);
-    await call(`/agent/session/${id}`, { method: 'DELETE' });
-    expect(await status(`/agent/session/${id}`, { authorization })).toBe(404);
-    await started(id, recordOf(id, { user_id: 'bob' }));
-    for (const path of ['', '/history', `/runs/${first.run}`, `/events?run=${first.run}`]) {
-      expect([path, await status(`/agent/session/${id}${path}`, { authorization })]).toEqual([path, 404]);
-    }
-  });
-
   test('starting a child again changes nothing of it', async () => {
-    const id = await sessionIdOf(PLATFORM, 'child of another test');
+    const id = await sessionIdOf(here, 'child of another test');
     const first = await started(id);
     expect(await started(id, recordOf(id, { created_at: 0 }))).toEqual(first);
     // What a caller gives as the incarnation has no effect.
@@ -129,7 +103,7 @@ describe('T5: a session that is made again under the same id', () => {
     ['another action', { parent: { session_id: 'ses_parent', key: 'other', depth: 1 } }],
     ['no parent', { kind: 'execution' }],
   ] as const)('a derived id authorises nothing: not for %s', async (_, change) => {
-    const id = await sessionIdOf(PLATFORM, 'child of a third test');
+    const id = await sessionIdOf(here, 'child of a third test');
     await started(id);
     const refused = await runInDurableObject(SESSIONS.getByName(id), async (object) =>
       (object as unknown as SessionRpc)
@@ -139,38 +113,79 @@ describe('T5: a session that is made again under the same id', () => {
     );
     expect(refused).toBe('unknown_session');
   });
+});
 
-  test('its runs in the list of executions and its artifacts have its incarnation', async () => {
-    const id = await newSession('assistant');
-    const result = await (
-      await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })
-    ).json<RunResult>();
-    const incarnation = result.run_id.split('_')[2] ?? '';
-    expect(result.run_id).toBe(`run_${id.slice('ses_'.length)}_${incarnation}_1`);
-    const { executions } = await (await call('/executions')).json<{ executions: { run_id: string }[] }>();
-    expect(executions.map(({ run_id: run }) => run)).toContain(result.run_id);
-    // Also not in the answer about the session, which clients store.
-    expect(Object.keys(await (await call(`/agent/session/${id}`)).json<object>())).not.toContain('incarnation');
-    expect(await status(`/agent/session/${id}`)).toBe(200);
-    await call(`/agent/session/${id}`, { method: 'DELETE' });
-    const after = await (await call('/executions')).json<{ executions: { run_id: string }[] }>();
-    expect(after.executions.map(({ run_id: run }) => run)).not.toContain(result.run_id);
-  });
+test('a deployment with sessions from before the check continues to accept any id', async () => {
+  await here.SCHEDULES.getByName('bundled').keep([], null);
+  const before = here.IDENTITY.getByName('as if from before');
+  expect(await before.identity()).toMatchObject({ checked: false });
+  expect((await identityOf(here)).checked).toBe(true);
+});
 
-  test('what an earlier version stored has no incarnation and keeps its ids', async () => {
-    const id = await sessionIdOf(PLATFORM, 'made by an earlier version');
-    await runInDurableObject(SESSIONS.getByName(id), async (_object, { storage }) => {
-      const journal = new Journal(durableSql(storage));
-      journal.create(recordOf(id, { kind: 'chat', user_id: null }));
-      await journal.sync();
-    });
-    await abortAllDurableObjects();
-    const result = await (
-      await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })
-    ).json<RunResult>();
-    expect(result.run_id).toBe(`run_${id.slice('ses_'.length)}_1`);
-    const authorization = `Bearer ${await tokenFor(id)}`;
-    expect(await status(`/agent/session/${id}/runs/${result.run_id}`, { authorization })).toBe(200);
-    expect(await status(`/executions/${result.run_id}`)).toBe(200);
-  });
+const create = async (
+  key: string,
+  body: object = {},
+  { agent = 'assistant', token }: { readonly agent?: string; readonly token?: string } = {},
+): Promise<Record<string, unknown>> => {
+  const headers = { 'idempotency-key': key, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+  const response = await post(`/agent/${agent}/session`, body, headers);
+  return { http: response.status, ...(await response.json<object>()) };
+};
+const idOf = async (...asked: Parameters<typeof create>): Promise<unknown> => (await create(...asked))['session_id'];
+const tokenOf = async (user: string): Promise<string> =>
+  (await (await post('/tokens', { user_id: user })).json<{ token: string }>()).token;
+
+const BODY = {
+  user_id: 'ann',
+  metadata: { ticket: 7 },
+  initial_state: { city: 'Oslo' },
+  history: [{ role: 'user', content: 'Hello' }],
+};
+
+test('[H1] the same key with the same request gives the same session and answer, also at the same time and after use', async () => {
+  const [first, second] = await Promise.all([create('same', BODY), create('same', BODY)]);
+  expect(first).toMatchObject({ http: 201, user_id: 'ann', message_count: 1 });
+  expect(second).toEqual(first);
+  const path = `/agent/session/${String(first['session_id'])}`;
+  await (await post(`${path}/message`, { content: 'what is 2 + 2', stream: false })).text();
+  expect(await create('same', BODY)).toEqual(first);
+  const session = await (await call(path)).json<object>();
+  expect(session).toMatchObject({ metadata: { ticket: 7 }, message_count: 3 });
+  expect(session).not.toHaveProperty('request_sha256');
+  expect(await (await call(`${path}/state`)).json()).toMatchObject({ variables: { city: 'Oslo' } });
+});
+
+test('[H1] the same key with another request is refused, and the first session stays as it is', async () => {
+  const first = await create('changed', BODY);
+  for (const change of [{ metadata: { ticket: 8 } }, { initial_state: {} }, { history: [] }]) {
+    expect(await create('changed', { ...BODY, ...change })).toMatchObject({ http: 422, code: 'idempotency_mismatch' });
+  }
+  expect(await create('changed', BODY)).toEqual(first);
+});
+
+test('[T5] the same key of another user, or for another agent, gives another session', async () => {
+  const [ann, bob] = [await tokenOf('ann'), await tokenOf('bob')];
+  const ids = await Promise.all([
+    idOf('k', {}, { token: ann }),
+    idOf('k', {}, { token: bob }),
+    idOf('k', {}, { token: ann, agent: 'researcher' }),
+    idOf('k'),
+    idOf('k2', {}, { token: ann }),
+    newSession(),
+  ]);
+  expect(new Set(ids).size).toBe(ids.length);
+  // The user of a token, or named by an API key.
+  expect(await idOf('k', { user_id: 'ann' })).toBe(ids[0]);
+  expect(await status(`/agent/session/${String(ids[1])}`, { authorization: `Bearer ${ann}` })).toBe(404);
+});
+
+test('[T5] after a deletion the key makes the session again: it has nothing of the first one', async () => {
+  const first = await create('again', BODY);
+  const path = `/agent/session/${String(first['session_id'])}`;
+  const answer = await post(`${path}/message`, { content: 'what is 2 + 2', stream: false });
+  const { run_id: run } = await answer.json<{ run_id: string }>();
+  expect((await call(path, { method: 'DELETE' })).status).toBe(204);
+  expect(await idOf('again', { user_id: 'ann' })).toBe(first['session_id']);
+  expect(await (await call(path)).json()).toMatchObject({ message_count: 0, metadata: {} });
+  expect(await status(`${path}/runs/${run}`)).toBe(404);
 });

@@ -1,8 +1,8 @@
-/** The catalogue in workerd: changes at run time, versions, and runs that keep their pinned definitions (M4). */
-import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test';
+/** The catalogue in workerd: changes at run time, uploads, and runs that keep their pinned definitions (M4, C8). */
+import { abortAllDurableObjects } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { here, SESSIONS } from './bindings.ts';
+import { here } from './bindings.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { childEventsOf } from '../support/events.ts';
 import { call, events, execute, newSession, post } from './client.ts';
@@ -19,15 +19,23 @@ const put = (path: string, body: string): Promise<Response> => call(`/manifests/
 const remove = (path: string): Promise<Response> => call(`/manifests/${path}`, { method: 'DELETE' });
 const get = async (path: string): Promise<Record<string, unknown>> => await (await call(`/manifests/${path}`)).json();
 
+/** The body and headers of a form with these files. */
+async function formOf(parts: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>): Promise<RequestInit> {
+  const form = new FormData();
+  for (const [path, content] of Object.entries(parts)) form.append(path, new File([content], path));
+  const packed = new Response(form);
+  const body = await packed.arrayBuffer();
+  const type = packed.headers.get('content-type') ?? '';
+  return { body, headers: { 'content-type': type, 'content-length': String(body.byteLength) } };
+}
+
 describe('[M4] the catalogue', () => {
   test('accepts a tool and an agent, which run at once, and lists them with the bundled ones', async () => {
     expect((await put('tool/parrot', echo('parrot'))).status).toBe(201);
     expect((await put('agents/keeper', agent('keeper', 'parrot'))).status).toBe(201);
     const result = await execute(
       '<action name="parrot" id="a">{"word":"hi"}</action><response final="true">$a.word</response>',
-      {
-        agent: 'keeper',
-      },
+      { agent: 'keeper' },
     );
     expect(result).toMatchObject({ status: 'completed', response: 'hi' });
     const { manifests } = (await get('agent')) as { manifests: { name: string; common: boolean }[] };
@@ -39,20 +47,7 @@ describe('[M4] the catalogue', () => {
     expect(manifests.find(({ name }) => name === 'assistant')).toMatchObject({ revision: null, common: true });
     const { agents } = await (await call('/agents')).json<{ agents: { name: string }[] }>();
     expect(agents.map(({ name }) => name)).toContain('keeper');
-    const session = await newSession('keeper');
-    expect(session).toMatch(/^ses_/);
-  });
-
-  test('[L4] shows the prompt and the grammar of an uploaded agent as of its latest change', async () => {
-    await put('tool/spyglass', echo('spyglass'));
-    await put('agent/lookout', agent('lookout', 'spyglass'));
-    const read = async (path: string): Promise<string> => await (await call(`/agents/lookout/${path}`)).text();
-    expect(await read('prompt')).toContain('You help.');
-    expect(await read('grammar')).toContain('spyglass');
-    await put('agent/lookout', agent('lookout', 'spyglass', '2.0').replace('You help.', 'You look out.'));
-    expect(await read('prompt')).toContain('You look out.');
-    await remove('agent/lookout');
-    await remove('tool/spyglass');
+    expect(await newSession('keeper')).toMatch(/^ses_/);
   });
 
   test('[L4] learns what a tool returns from its results, until the tool changes', async () => {
@@ -91,28 +86,6 @@ describe('[M4] the catalogue', () => {
     await remove('tool/census');
   });
 
-  test('keeps versions with their source texts', async () => {
-    await put('tool/often', echo('often'));
-    await put('tool/often', echo('often'));
-    expect((await put('tool/often', `# changed\n${echo('often', '2.0')}`)).status).toBe(200);
-    expect(await get('tool/often')).toMatchObject({
-      version: '2.0',
-      revision: 2,
-      versions: [
-        { revision: 2, version: '2.0' },
-        { revision: 1, version: '1.0' },
-      ],
-    });
-    expect(await get('tool/often?version=1.0')).toMatchObject({ revision: 1, source: echo('often') });
-    expect(await get('tool/often?revision=2')).toMatchObject({ source: `# changed\n${echo('often', '2.0')}` });
-    expect(await get('tool/often?version=3')).toMatchObject({ code: 'unknown_manifest', status: 404 });
-    const written = await call('/manifests/tool/often', { headers: { accept: 'application/yaml' } });
-    expect([written.headers.get('content-type'), new TextDecoder().decode(await written.arrayBuffer())]).toEqual([
-      'application/yaml; charset=utf-8',
-      `# changed\n${echo('often', '2.0')}`,
-    ]);
-  });
-
   test('[X2] [X3] warns about hosts and secrets that this deployment does not have', async () => {
     const desk = yaml(
       'Tool',
@@ -125,34 +98,8 @@ describe('[M4] the catalogue', () => {
     ];
     const one = await put('tool/desk', desk);
     expect([one.status, await one.json()]).toMatchObject([201, { name: 'desk', warnings: expected }]);
-    for (const path of ['/manifests', '/manifests/validate']) {
-      const folder = JSON.stringify({ files: { 'tools/desk.yaml': desk } });
-      const response = await call(path, { method: 'POST', body: folder });
-      expect([path, await response.json()]).toMatchObject([path, { problems: [], warnings: expected }]);
-    }
-  });
-
-  test('[M3] refuses a placeholder without a parameter, and tools of MCP servers', async () => {
-    const response = await put(
-      'tool/desk2',
-      yaml(
-        'Tool',
-        'desk2',
-        'implementation: {type: http, url: "https://a.example.com/{idd}"}\nparameters: {id: string}',
-      ),
-    );
-    expect([response.status, await response.json()]).toMatchObject([
-      400,
-      {
-        code: 'invalid_manifest',
-        problems: [{ field: 'implementation.url', message: expect.stringContaining('Did you mean id?') }],
-      },
-    ]);
-    const mcp = await put(
-      'tool/mcp',
-      yaml('Tool', 'mcp', 'implementation: {type: mcp, url: "https://mcp.example.com/"}'),
-    );
-    expect([mcp.status, await mcp.json()]).toMatchObject([400, { code: 'invalid_manifest' }]);
+    const checked = await post('/manifests/validate', { files: { 'tools/desk.yaml': desk } });
+    expect(await checked.json()).toMatchObject({ problems: [], warnings: expected });
   });
 
   test('reports errors by line and field, and stays unchanged', async () => {
@@ -162,48 +109,24 @@ describe('[M4] the catalogue', () => {
       { code: 'invalid_manifest', problems: [{ file: 'tools/bad.yaml', line: 5, field: 'implementation.entrypoint' }] },
     ]);
     expect((await call('/manifests/tool/bad')).status).toBe(404);
-    expect(await (await put('tool/other', echo('one'))).json()).toMatchObject({ code: 'invalid_manifest' });
     expect(await (await put('tool/echo', echo('echo'))).json()).toMatchObject({
       code: 'manifest_read_only',
       status: 409,
     });
-    expect(await (await remove('tool/echo')).json()).toMatchObject({ code: 'manifest_read_only' });
-    expect(await (await put('thing/x', 'x')).json()).toMatchObject({ code: 'not_found' });
-  });
-
-  test('refuses to remove a definition that others import', async () => {
-    await put('tool/held', echo('held'));
-    await put('agent/holder', agent('holder', 'held'));
-    const refused = await (await remove('tool/held')).json<{ code: string; detail: string }>();
-    expect(refused.code).toBe('manifest_in_use');
-    expect(refused.detail).toContain('agent "holder" would no longer load');
-    expect((await remove('agent/holder')).status).toBe(204);
-    expect((await remove('tool/held')).status).toBe(204);
-    expect((await call('/manifests/tool/held')).status).toBe(404);
-    // its earlier versions can still be read
-    expect(await get('tool/held?version=1.0')).toMatchObject({ revision: 1 });
   });
 
   test('accepts a folder with its scripts; files that do not load are reported, and the rest is stored', async () => {
-    const form = new FormData();
-    form.append('team/agents/lead.yaml', new File([agent('lead', '../tools/sum.yaml')], 'lead.yaml'));
-    form.append(
-      'file',
-      new File([yaml('Tool', 'sum', 'executor: {type: script, entrypoint: ./sum.py}')], 'team/tools/sum.yaml'),
-    );
-    form.append('team/tools/sum.py', new File(['print(1)'], 'sum.py'));
-    form.append('team/broken.yaml', new File(['kind: Agnt\n'], 'broken.yaml'));
-    const packed = new Response(form);
-    const body = await packed.arrayBuffer();
-    const headers = {
-      'content-type': packed.headers.get('content-type') ?? '',
-      'content-length': String(body.byteLength),
-    };
-    const checked = await call('/manifests/validate', { method: 'POST', body, headers });
+    const folder = await formOf({
+      'team/agents/lead.yaml': agent('lead', '../tools/sum.yaml'),
+      'team/tools/sum.yaml': yaml('Tool', 'sum', 'executor: {type: script, entrypoint: ./sum.py}'),
+      'team/tools/sum.py': 'print(1)',
+      'team/broken.yaml': 'kind: Agnt\n',
+    });
+    const checked = await call('/manifests/validate', { method: 'POST', ...folder });
     expect(await checked.json()).toMatchObject({ valid: false, manifests: [{ name: 'lead' }, { name: 'sum' }] });
     expect((await call('/manifests/agent/lead')).status).toBe(404);
 
-    const response = await call('/manifests', { method: 'POST', body, headers });
+    const response = await call('/manifests', { method: 'POST', ...folder });
     expect(response.status).toBe(207);
     expect(await response.json()).toMatchObject({
       manifests: [
@@ -215,15 +138,6 @@ describe('[M4] the catalogue', () => {
     expect(await get('tool/sum')).toMatchObject({ definition: { implementation: { source: 'print(1)' } } });
   });
 
-  test('shows the import graph as JSON and as text', async () => {
-    await post('/manifests', { files: { 'g/a.yaml': agent('grapher', 'g_tool'), 'g/t.yaml': echo('g_tool') } });
-    const graph = (await get('graph')) as { nodes: { id: string }[]; edges: unknown[] };
-    expect(graph.nodes.map(({ id }) => id)).toContain('tool/g_tool');
-    expect(graph.edges).toContainEqual({ from: 'agent/grapher', to: 'tool/g_tool', how: 'import' });
-    const text = await (await call('/manifests/graph', { headers: { accept: 'text/plain' } })).text();
-    expect(text).toContain('agent/grapher 1.0\n└─ tool/g_tool\n');
-  });
-
   test('[M6] schedules a workflow when it is stored, and unschedules it when it is removed', async () => {
     const due = async (): Promise<unknown> => await here.SCHEDULES.getByName('local').upcoming();
     const steps = 'steps: [{name: s, type: tool, target: calculator, parameters: {expression: 1+1}}]';
@@ -233,31 +147,6 @@ describe('[M4] the catalogue', () => {
     expect(await run.json()).toMatchObject({ status: 'completed' });
     await remove('workflow/tick');
     expect(await due()).toEqual([]);
-  });
-
-  test('[J2] a session keeps the definitions of its latest runs only', async () => {
-    await put('tool/chart', echo('chart'));
-    await put('agent/pilot', agent('pilot', 'chart'));
-    const session = await newSession('pilot');
-    const say = async (): Promise<void> => {
-      const answer = await post(`/agent/session/${session}/message`, { content: 'hi', stream: false });
-      expect([answer.status, ((await answer.json()) as RunResult).status]).toEqual([200, 'completed']);
-    };
-    await say();
-    await runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => {
-      for (let run = 0; run < 20; run += 1) {
-        storage.sql.exec(`INSERT INTO pinned_manifests (id, piece, text) VALUES (?, 0, '')`, `of run ${run}`);
-      }
-    });
-    await put('agent/pilot', agent('pilot', 'chart', '2.0'));
-    await say();
-    const left = await runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) =>
-      storage.sql.exec(`SELECT DISTINCT id FROM pinned_manifests`).toArray(),
-    );
-    // Of this run and the one before.
-    expect(left).toHaveLength(2);
-    await remove('agent/pilot');
-    await remove('tool/chart');
   });
 
   test('[J2] keeps the pinned definitions of a run after a change and a crash', async () => {
@@ -283,54 +172,86 @@ describe('[M4] the catalogue', () => {
     expect(later.actions).toMatchObject([{ status: 'rejected', error: { code: 'unknown_name' } }]);
   });
 
-  test('[M4] the name of a bundled manifest is refused, and the rest of the folder is stored', async () => {
-    const files = { 'tools/echo.yaml': echo('echo'), 'tools/rest.yaml': echo('rest') };
-    const some = await call('/manifests', { method: 'POST', body: JSON.stringify({ files }) });
-    expect([some.status, await some.json()]).toMatchObject([
-      207,
-      { manifests: [{ name: 'rest' }], problems: [{ file: 'tools/echo.yaml', code: 'manifest_read_only' }] },
-    ]);
-    const whole = await call('/manifests', { method: 'PUT', body: JSON.stringify({ files }) });
-    expect([whole.status, (await whole.json<{ code: string }>()).code]).toEqual([409, 'manifest_read_only']);
-    const none = await call('/manifests', { method: 'POST', body: echo('echo') });
-    expect([none.status, (await none.json<{ code: string }>()).code]).toEqual([409, 'manifest_read_only']);
-    await remove('tool/rest');
+  test('[M2] agents with sub-agents of the same name call their own one, also after an eviction', async () => {
+    const files: Record<string, string> = {};
+    for (const side of ['north', 'south']) {
+      const leads = 'persona: You lead.\nimport: {agents: [./agents/scout/agent.yaml]}';
+      files[`${side}/agent.yaml`] = yaml('Agent', side, leads);
+      files[`${side}/agents/scout/agent.yaml`] = yaml('Agent', 'scout', `persona: You scout the ${side}.`);
+    }
+    const uploaded = await call('/manifests', { method: 'POST', body: JSON.stringify({ files }) });
+    expect([uploaded.status, await uploaded.json()]).toMatchObject([201, { problems: [] }]);
+    const text =
+      '<action name="scout" type="agent" id="s" mode="async">{"message":"hello"}</action><response final="true">$s</response>';
+    for (const side of ['north', 'south']) {
+      const response = await post('/execute/direct', { protocol_text: text, agent: side });
+      const session = response.headers.get('x-session-id') ?? '';
+      const all = await events(response, ({ type }) => type === 'action_started');
+      await abortAllDurableObjects();
+      const isEnd = ({ type }: SessionEvent): boolean => type.startsWith('agent_c');
+      all.push(...(await events(await call(`/agent/session/${session}/events`), isEnd)));
+      expect(all.at(-1)).toMatchObject({ type: 'agent_completed' });
+      const child = all.filter(({ action_id: id }) => id === 's').flatMap(childEventsOf)[0]?.session_id ?? '';
+      const { runs } = await (await call(`/agent/session/${child}/runs`)).json<{ runs: { run_id: string }[] }>();
+      const prompt = await call(`/agent/session/${child}/runs/${runs[0]?.run_id ?? ''}/prompt`);
+      expect(await prompt.text()).toContain(`You scout the ${side}.`);
+    }
+    await call('/manifests', { method: 'PUT', body: JSON.stringify({ files: {} }) });
   });
+});
 
-  test.each(['at once', 'after an eviction'])(
-    '[M2] agents with sub-agents of the same name call their own one (%s)',
-    async (when) => {
-      const files: Record<string, string> = {};
-      for (const side of ['north', 'south']) {
-        files[`${side}/agent.yaml`] = yaml(
-          'Agent',
-          side,
-          'persona: You lead.\nimport: {agents: [./agents/scout/agent.yaml]}',
-        );
-        files[`${side}/agents/scout/agent.yaml`] = yaml('Agent', 'scout', `persona: You scout the ${side}.`);
-      }
-      const uploaded = await call('/manifests', { method: 'POST', body: JSON.stringify({ files }) });
-      expect([uploaded.status, await uploaded.json()]).toMatchObject([201, { problems: [] }]);
-      const text =
-        '<action name="scout" type="agent" id="s" mode="async">{"message":"hello"}</action><response final="true">$s</response>';
-      for (const side of ['north', 'south']) {
-        const response = await post('/execute/direct', { protocol_text: text, agent: side });
-        const session = response.headers.get('x-session-id') ?? '';
-        const isEnd = ({ type }: SessionEvent): boolean => type.startsWith('agent_c');
-        const all: SessionEvent[] = [];
-        if (when === 'at once') all.push(...(await events(response, isEnd)));
-        else {
-          all.push(...(await events(response, ({ type }) => type === 'action_started')));
-          await abortAllDurableObjects();
-          all.push(...(await events(await call(`/agent/session/${session}/events`), isEnd)));
-        }
-        expect(all.at(-1)).toMatchObject({ type: 'agent_completed' });
-        const child = all.filter(({ action_id: id }) => id === 's').flatMap(childEventsOf)[0]?.session_id ?? '';
-        const { runs } = await (await call(`/agent/session/${child}/runs`)).json<{ runs: { run_id: string }[] }>();
-        const prompt = await call(`/agent/session/${child}/runs/${runs[0]?.run_id ?? ''}/prompt`);
-        expect(await prompt.text()).toContain(`You scout the ${side}.`);
-      }
-      await call('/manifests', { method: 'PUT', body: JSON.stringify({ files: {} }) });
-    },
-  );
+const LOAD =
+  '<action type="internal" name="load_skill" id="s" mode="async">{"name":"forms"}</action><response final="true">$s.text</response>';
+const SKILL = `---
+name: forms
+description: Fills forms. Use when a form is mentioned.
+allowed-tools: Bash(rm:*)
+---
+
+Ask for the form first.
+`;
+describe('[C8] a skill', () => {
+  test('is uploaded with its files, loaded by a run that began with it, replaced and removed', async () => {
+    const folder = await formOf({
+      'team/forms/SKILL.md': SKILL,
+      'team/forms/scripts/fill.py': 'print(1)',
+      'team/forms/assets/logo.png': Uint8Array.of(0x89, 0x50, 0xff),
+      'team/clerk.yaml': yaml('Agent', 'clerk', 'persona: You help.\nimport: {skills: [forms]}'),
+    });
+    const uploaded = await call('/manifests', { method: 'POST', ...folder });
+    expect([uploaded.status, await uploaded.json()]).toMatchObject([
+      201,
+      {
+        manifests: [
+          { kind: 'agent', name: 'clerk' },
+          { kind: 'skill', name: 'forms', revision: 1, summary: 'Fills forms. Use when a form is mentioned.' },
+        ],
+        warnings: [{ file: 'team/forms/assets/logo.png', message: 'is not UTF-8 text and was ignored' }],
+      },
+    ]);
+
+    const result = await execute(LOAD, { agent: 'clerk' });
+    expect(result).toMatchObject({ status: 'completed', response: 'Ask for the form first.' });
+    const prompt = await (await call('/agents/clerk/prompt')).text();
+    expect(prompt).toContain('forms: Fills forms. Use when a form is mentioned.');
+
+    const asYaml = { headers: { accept: 'application/yaml' } };
+    expect(await (await call('/manifests/skill/forms', asYaml)).text()).toBe(SKILL);
+    expect((await get('graph'))['edges']).toContainEqual({ from: 'agent/clerk', to: 'skill/forms', how: 'import' });
+
+    const better = SKILL.replace('first', 'twice');
+    expect((await put('skills/forms', better)).status).toBe(200);
+    expect(await execute(LOAD, { agent: 'clerk' })).toMatchObject({ response: 'Ask for the form twice.' });
+    expect(await get('skill/forms?revision=1')).toMatchObject({ revision: 1, source: SKILL });
+    expect(await get('skill/forms?revision=3')).toMatchObject({ code: 'unknown_manifest', status: 404 });
+    expect(await get('skill/forms')).toMatchObject({
+      revision: 2,
+      definition: { text: 'Ask for the form twice.', files: [{ path: 'scripts/fill.py' }] },
+    });
+
+    expect(await (await remove('skill/forms')).json()).toMatchObject({ code: 'manifest_in_use' });
+    expect((await remove('agent/clerk')).status).toBe(204);
+    expect((await remove('skill/forms')).status).toBe(204);
+    expect((await call('/manifests/skill/forms')).status).toBe(404);
+  });
 });

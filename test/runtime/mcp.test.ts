@@ -1,15 +1,17 @@
-/** The Model Context Protocol with its unchanged client, and with requests that no client sends (E4). */
-import { createExecutionContext } from 'cloudflare:test';
+/** The Model Context Protocol with its unchanged client, with requests that no client sends, and with servers of others (E4, E5). */
 import type { CallToolResult, Client, ElicitResult } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { edge } from '../../src/durable/edge.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
 import type { McpClientOptions, Mode } from '../support/mcp-client.ts';
 import { here } from './bindings.ts';
+import { manifest } from './client.ts';
+import { ask, fetchWith } from './keyed.ts';
 import { eventually } from '../support/eventually.ts';
+import { mcpAccess } from '../../src/durable/mcp.ts';
+import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
 
 const ENV: Env = {
   ...here,
@@ -20,43 +22,35 @@ const RED = 'k-red';
 const BLUE = 'k-blue';
 const MODES = ['auto', 'legacy', 'pinned'] as const;
 
-const MANIFESTS = {
-  'tools/seal.yaml':
-    'kind: Tool\nversion: "1"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\nexpose: mcp\n',
-  'tools/sum.yaml':
-    'kind: Tool\nversion: "1"\nname: sum\nsummary: Adds.\nimplementation: {type: builtin, entrypoint: calculator}\nparameters: {expression: string}\neffects: pure\nexpose: mcp\n',
-  'tools/hidden.yaml':
-    'kind: Tool\nversion: "1"\nname: hidden\nsummary: Hidden.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\n',
-  'tools/picture.yaml':
-    'kind: Tool\nversion: "1"\nname: picture\nsummary: Returns what it gets.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {type: object, additionalProperties: true}\neffects: pure\nexpose: mcp\n',
-  'agents/sealer.yaml':
-    'kind: Agent\nversion: "1"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, sum, hidden, picture, echo]}\n',
-  'workflows/doubled.yaml':
-    'kind: Workflow\nversion: "1"\nname: doubled\nsummary: Doubles.\ninputs: {n: integer}\nexpose: mcp\nsteps:\n  - {name: s, type: tool, target: sum, parameters: {expression: "$(trigger.n) * 2"}}\noutputs: {result: steps.s}\n',
-  'workflows/careful.yaml':
-    'kind: Workflow\nversion: "1"\nname: careful\nsummary: Waits, then asks.\ninputs: {ms: integer}\nexpose: mcp\nsteps:\n  - {name: w, type: tool, target: echo, parameters: {message: waited, delay_ms: "$(trigger.ms)"}}\n  - {name: s, type: tool, target: seal, parameters: {text: wax}}\noutputs: {sealed: steps.s.text}\n',
-};
+const tool = (name: string, entrypoint: string, more: string): string =>
+  manifest('Tool', name, `implementation: {type: builtin, entrypoint: ${entrypoint}}\n${more}`);
+const MANIFESTS = [
+  tool('seal', 'echo', 'parameters: {text: string}\napproval: always\nexpose: mcp'),
+  tool('sum', 'calculator', 'parameters: {expression: string}\neffects: pure\nexpose: mcp'),
+  tool('hidden', 'echo', 'parameters: {text: string}'),
+  tool('picture', 'echo', 'parameters: {type: object, additionalProperties: true}\neffects: pure\nexpose: mcp'),
+  manifest('Agent', 'sealer', 'persona: You seal.\nimport: {tools: [seal, sum, hidden, picture, echo]}'),
+  manifest(
+    'Workflow',
+    'doubled',
+    'inputs: {n: integer}\nexpose: mcp\nsteps:\n  - {name: s, type: tool, target: sum, parameters: {expression: "$(trigger.n) * 2"}}\noutputs: {result: steps.s}',
+  ),
+  manifest(
+    'Workflow',
+    'careful',
+    'inputs: {ms: integer}\nexpose: mcp\nsteps:\n  - {name: w, type: tool, target: echo, parameters: {message: waited, delay_ms: "$(trigger.ms)"}}\n  - {name: s, type: tool, target: seal, parameters: {text: wax}}\noutputs: {sealed: steps.s.text}',
+  ),
+];
 
-async function fetched(path: string, init: RequestInit = {}): Promise<Response> {
-  const request = new Request(`http://127.0.0.1:8787${path}`, init);
-  const response = await edge.fetch?.(
-    request as Request<unknown, IncomingRequestCfProperties>,
-    ENV,
-    createExecutionContext(),
-  );
-  if (response === undefined) throw new Error('the Worker has no fetch');
-  return response;
-}
+const fetched = (path: string, init?: RequestInit): Promise<Response> => fetchWith(ENV, path, init);
 
 const headersOf = (key: string): Record<string, string> => ({
   authorization: `Bearer ${key}`,
   'content-type': 'application/json',
 });
 
-async function ask<T>(key: string, method: string, path: string, body?: unknown): Promise<T> {
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  return await (await fetched(path, { method, headers: headersOf(key), ...sent })).json<T>();
-}
+const askJson = async <T>(key: string, method: string, path: string, body?: unknown): Promise<T> =>
+  await (await ask(ENV, key, method, path, body)).json<T>();
 
 const client = (mode: Mode, more: Partial<McpClientOptions> = {}): Promise<Client> =>
   connect({
@@ -119,19 +113,14 @@ const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 
 async function tokenOf(key: string, more: object): Promise<string> {
   const surfaces = ['mcp'];
-  return (await ask<{ token: string }>(key, 'POST', '/tokens', { user_id: 'ann', surfaces, ...more })).token;
-}
-
-/** The number of runs of the workflow `careful` that were cancelled. */
-async function cancelled(): Promise<number> {
-  const { executions } = await ask<{ executions: { agent: string }[] }>(RED, 'GET', '/executions?status=cancelled');
-  return executions.filter(({ agent }) => agent === 'careful').length;
+  return (await askJson<{ token: string }>(key, 'POST', '/tokens', { user_id: 'ann', surfaces, ...more })).token;
 }
 
 beforeAll(async () => {
   vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
   for (const key of [RED, BLUE]) {
-    const { problems } = await ask<{ problems: unknown[] }>(key, 'PUT', '/manifests', { files: MANIFESTS });
+    const files = Object.fromEntries(MANIFESTS.map((text, at) => [`${at}.yaml`, text]));
+    const { problems } = await askJson<{ problems: unknown[] }>(key, 'PUT', '/manifests', { files });
     expect(problems).toEqual([]);
   }
 });
@@ -203,18 +192,6 @@ describe.each(MODES)('[E4] a client in mode %s', (mode) => {
     const blue = await client(mode, { key: BLUE });
     await expect(blue.readResource({ uri })).rejects.toThrow();
   });
-
-  test('that leaves cancels its run', async () => {
-    const mcp = await client(mode);
-    const leave = new AbortController();
-    const before = await cancelled();
-    const called = mcp.callTool(
-      { name: 'careful', arguments: { ms: 200_000 } },
-      { signal: leave.signal, onprogress: () => leave.abort() },
-    );
-    await expect(called).rejects.toThrow();
-    await eventually(async () => expect(await cancelled()).toBe(before + 1));
-  });
 });
 
 describe('[E4] an approval', () => {
@@ -249,9 +226,9 @@ describe('[E4] an approval', () => {
       const { session_id: session = '', run_id: run = '', status } = structured(result);
       const [approval] = /apr_[0-9a-f]+/.exec(textOf(result)) ?? [];
       expect(status).toBe('waiting');
-      await ask(RED, 'POST', `/agent/session/${session}/approvals/${approval}`, { decision: 'approve' });
+      await askJson(RED, 'POST', `/agent/session/${session}/approvals/${approval}`, { decision: 'approve' });
       await eventually(async () => {
-        const { status: ended } = await ask<RunResult>(RED, 'GET', `/agent/session/${session}/runs/${run}`);
+        const { status: ended } = await askJson<RunResult>(RED, 'GET', `/agent/session/${session}/runs/${run}`);
         expect(ended).toBe('completed');
       });
     }
@@ -409,8 +386,8 @@ describe('[E4] who may call', () => {
   });
 
   test('a session token calls the agent of its session, in its session', async () => {
-    const { session_id: session } = await ask<{ session_id: string }>(RED, 'POST', '/agent/sealer/session', {});
-    const { token } = await ask<{ token: string }>(RED, 'POST', `/agent/session/${session}/tokens`, {});
+    const { session_id: session } = await askJson<{ session_id: string }>(RED, 'POST', '/agent/sealer/session', {});
+    const { token } = await askJson<{ token: string }>(RED, 'POST', `/agent/session/${session}/tokens`, {});
     const mcp = await client('pinned', { key: token });
     expect((await mcp.listTools()).tools.map(({ name }) => name)).toEqual(['sealer']);
     const called = await mcp.callTool({ name: 'sealer', arguments: { message: 'Hello' } });
@@ -485,4 +462,51 @@ describe('[E4] a request', () => {
       expect(second).toBe(first);
     }
   });
+});
+
+const AGENT = {
+  name: 'probe',
+  imports: { tools: [], agents: [], workflows: [], relics: [] },
+  feeds: [],
+  memory: { maxTurns: null, summarizeAfter: null },
+  mcpServers: [
+    {
+      name: 'srv',
+      auth: 'TOOL_SRV',
+      tools: null,
+      prefix: null,
+      trust: false,
+      approval: 'never',
+      timeoutMs: null,
+    },
+  ],
+};
+
+test.each<[allowed: readonly string[], isSent: boolean]>([
+  [[], true],
+  [['TOOL_SRV'], true],
+  [['TOOL_OTHER'], false],
+])('[E5][X3] an agent that allows the secrets %j sends the token of its server: %s', async (secrets, isSent) => {
+  const env = { ...here, TOOL_SRV: 'the-token' } as Env;
+  const names = { tools: new Map(), agents: new Map(), workflows: new Map(), relics: new Map() };
+  const resolved = { agent: { ...AGENT, secrets }, ...names, bundled: { subject: true, tools: [] } };
+  const sent: (string | null)[] = [];
+  const fetch = vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
+    sent.push(new Headers(init?.headers).get('authorization'));
+    return new Response(null, { status: 500 });
+  });
+  // A host of its own: lists are kept for all tests of the isolate.
+  const url = `https://${isSent ? 'sent' : 'kept'}-${secrets.length}.com/mcp`;
+  const servers = AGENT.mcpServers.map((server) => ({ ...server, url }));
+  const agent = { ...resolved.agent, mcpServers: servers };
+  const found = await mcpAccess(env, { allowHosts: [] }, { tools: fetch }, undefined).toolsOf(
+    { ...resolved, agent } as unknown as ResolvedAgent,
+    null,
+  );
+  fetch.mockRestore();
+  expect([...new Set(sent)]).toEqual(isSent ? ['Bearer the-token'] : []);
+  const why = isSent
+    ? /has not listed its tools/
+    : /needs a secret .*: TOOL_SRV is not among the "secrets" of the agent$/;
+  expect(found?.problems).toEqual([expect.stringMatching(why)]);
 });

@@ -1,176 +1,174 @@
-/** Keys that share a namespace, rotation of keys, and what was made without keys (T4). */
-import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test';
-import { describe, expect, test } from 'vitest';
-import { edge } from '../../src/durable/edge.ts';
+/** Namespaces and their keys on one system: neither sees what the other one has (T4, H5, M4, R6). */
+import { expect, test } from 'vitest';
 import type { Env } from '../../src/durable/env.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { here } from './bindings.ts';
+import { manifest, SEAL, SEALER } from './client.ts';
+import { ask } from './keyed.ts';
 
-const TOKENS = { SESSION_TOKEN_SECRET: 'a-secret-of-this-test-that-is-long-enough' };
-const SHARED: Env = { ...here, ...TOKENS, API_KEYS: 'ops:admin:k-ops@shop,app:run:k-app@shop,eve:run:k-eve' };
+const TOKENS: Env = { ...here, SESSION_TOKEN_SECRET: 'a-secret-of-this-test-that-is-long-enough' };
+/** The name of the last key is the namespace of the others. */
+const ENV: Env = { ...TOKENS, API_KEYS: 'ops:admin:k-ops@shop,app:run:k-app@shop,shop:admin:k-eve@eve' };
 /** The key of the app is replaced: first both exist, then only the new one. */
-const BOTH: Env = { ...SHARED, API_KEYS: `${SHARED.API_KEYS},app-2:run:k-new@shop` };
-const ROTATED: Env = { ...SHARED, API_KEYS: 'ops:admin:k-ops@shop,app-2:run:k-new@shop,eve:run:k-eve' };
+const BOTH: Env = { ...ENV, API_KEYS: `${ENV.API_KEYS},app-2:run:k-new@shop` };
+const ROTATED: Env = { ...ENV, API_KEYS: 'ops:admin:k-ops@shop,app-2:run:k-new@shop,shop:admin:k-eve@eve' };
 
-async function ask(env: Env, key: string | null, path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(init.headers);
-  if (key !== null) headers.set('authorization', `Bearer ${key}`);
-  const request = new Request(`http://127.0.0.1:8787${path}`, { ...init, headers });
-  const ctx = createExecutionContext();
-  const response = await edge.fetch?.(request as Request<unknown, IncomingRequestCfProperties>, env, ctx);
-  if (response === undefined) throw new Error('the Worker has no fetch');
-  const body = await response.arrayBuffer();
-  await waitOnExecutionContext(ctx);
-  return new Response(body.byteLength === 0 ? null : body, response);
-}
+const json = async <T>(key: string, method: string, path: string, body?: unknown): Promise<T> =>
+  await (await ask(ENV, key, method, path, body)).json<T>();
+const get = async (env: Env, key: string, path: string): Promise<number> => (await ask(env, key, 'GET', path)).status;
 
-const post = (env: Env, key: string | null, path: string, body: unknown): Promise<Response> =>
-  ask(env, key, path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  });
-const status = async (env: Env, key: string | null, path: string): Promise<number> =>
-  (await ask(env, key, path)).status;
+const flow = (name: string, word: string, trigger = 'manual'): string =>
+  manifest(
+    'Workflow',
+    name,
+    `trigger: ${trigger}\nimport: {tools: [echo]}\nsteps:\n  - {name: say, type: tool, target: echo, parameters: {word: ${word}}}\noutputs: {word: steps.say.word}`,
+  );
+const NIGHTLY = '{type: scheduled, cron: "0 0 * * *"}';
 
-const files = (word: string): Readonly<Record<string, string>> => ({
-  'agents/clerk.yaml':
-    'kind: Agent\nversion: "1"\nname: clerk\nsummary: Keeps orders.\npersona: You keep orders.\nimport: {tools: [stamp], relics: [orders]}\n',
-  'tools/stamp.yaml': `kind: Tool\nversion: "1"\nname: stamp\nsummary: Returns a word.\neffects: pure\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {type: object, properties: {word: {type: string, default: ${word}}}}\n`,
-  'relics/orders.yaml':
-    'kind: Relic\nversion: "1"\nname: orders\nsummary: The orders.\nscope: shared\nimplementation: {type: edge, store: kv}\n',
-  'flows/close.yaml':
-    'kind: Workflow\nversion: "1"\nname: close\nsummary: Closes the day.\ntrigger: {type: scheduled, cron: "0 0 * * *"}\nimport: {tools: [stamp]}\nsteps:\n  - {name: say, type: tool, target: stamp, parameters: {word: closed}}\noutputs: {word: steps.say.word}\n',
-});
-
-async function upload(env: Env, key: string | null): Promise<void> {
-  const uploaded = await ask(env, key, '/manifests', { method: 'PUT', body: JSON.stringify({ files: files('ok') }) });
+async function upload(key: string, ...texts: readonly string[]): Promise<void> {
+  const files = Object.fromEntries(texts.map((text, at) => [`${at}.yaml`, text]));
+  const uploaded = await ask(ENV, key, 'PUT', '/manifests', { files });
   expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
 }
 
-/** Calls the uploaded tool and relic as the uploaded agent. */
-async function run(env: Env, key: string | null, relic: string, parameters: unknown): Promise<Response> {
-  const text = `<action type="tool" name="stamp" id="t">{"word": "seen"}</action><action type="relic" id="r">${JSON.stringify({ name: relic, parameters })}</action><response final="true">$t.word</response>`;
-  return await post(env, key, '/execute/direct', { agent: 'clerk', protocol_text: text, stream: false });
-}
-
-async function relicOf(response: Response): Promise<unknown> {
-  const { actions } = await response.json<RunResult>();
-  expect(actions.map((action) => action.status)).toEqual(['completed', 'completed']);
-  return actions.find(({ id }) => id === 'r')?.output;
-}
-
-async function chat(env: Env, key: string | null): Promise<string> {
-  const created = await post(env, key, '/agent/clerk/session', {});
-  expect(created.status).toBe(201);
+async function chat(env: Env, key: string, agent: string): Promise<string> {
+  const created = await ask(env, key, 'POST', `/agent/${agent}/session`, { user_id: 'zoe' });
   const { session_id: session } = await created.json<{ session_id: string }>();
-  const answered = await post(env, key, `/agent/session/${session}/message`, { content: 'hello', stream: false });
+  const said = { content: 'hello', stream: false };
+  const answered = await ask(env, key, 'POST', `/agent/session/${session}/message`, said);
   expect([answered.status, (await answered.json<RunResult>()).status]).toEqual([200, 'completed']);
   return session;
 }
 
-describe('[T4] a run key uses what an admin key of its namespace made', () => {
-  test('manifests, shared relics, sessions, executions, schedules and tokens; another namespace sees none of them', async () => {
-    await upload(SHARED, 'k-ops');
-    expect(await relicOf(await run(SHARED, 'k-ops', 'orders.set', { key: 'one', value: 'tea' }))).not.toBeNull();
-    expect(await relicOf(await run(SHARED, 'k-app', 'orders.get', { key: 'one' }))).toBe('tea');
-    const session = await chat(SHARED, 'k-app');
-    expect(await status(SHARED, 'k-ops', `/agent/session/${session}/history`)).toBe(200);
-    expect(await status(SHARED, 'k-app', '/manifests/agent/clerk')).toBe(200);
-    const { schedules } = await (await ask(SHARED, 'k-app', '/schedules')).json<{ schedules: unknown[] }>();
-    expect(schedules).toMatchObject([{ workflow: 'close' }, ...schedules.slice(1)]);
-    const issued = await post(SHARED, 'k-app', `/agent/session/${session}/tokens`, {});
-    const { token } = await issued.json<{ token: string }>();
-    expect(await status(SHARED, token, `/agent/session/${session}`)).toBe(200);
-    // The list is written after the answers.
-    const listed = async (): Promise<unknown[]> =>
-      (await (await ask(SHARED, 'k-app', '/executions')).json<{ executions: unknown[] }>()).executions;
-    await expect.poll(async () => (await listed()).length).toBeGreaterThanOrEqual(2);
+async function relic(key: string, name: string, parameters: unknown, agent = 'notes_keeper'): Promise<unknown> {
+  const text = `<action type="relic" id="r">${JSON.stringify({ name, parameters })}</action>`;
+  const run = { agent, protocol_text: text, stream: false };
+  const { actions } = await json<RunResult>(key, 'POST', '/execute/direct', run);
+  expect(actions.map(({ status }) => status)).toEqual(['completed']);
+  return actions[0]?.output;
+}
 
-    for (const path of [`/agent/session/${session}`, '/manifests/agent/clerk', '/manifests/relic/orders']) {
-      expect([path, await status(SHARED, 'k-eve', path)]).toEqual([path, 404]);
-    }
-    expect((await post(SHARED, 'k-eve', '/agent/clerk/session', {})).status).toBe(404);
-    expect((await run(SHARED, 'k-eve', 'orders.get', { key: 'one' })).status).toBe(404);
-    expect(await (await ask(SHARED, 'k-eve', '/executions')).json()).toMatchObject({ executions: [] });
-    expect(await (await ask(SHARED, 'k-eve', '/schedules')).json()).toMatchObject({ schedules: [] });
-  });
+const tokenFor = async (key: string, session: string): Promise<string> =>
+  (await json<{ token: string }>(key, 'POST', `/agent/session/${session}/tokens`, {})).token;
 
-  test('and changes none of it: 403', async () => {
-    const changes = [
-      ask(SHARED, 'k-app', '/manifests/tool/stamp', { method: 'PUT', body: files('other')['tools/stamp.yaml'] ?? '' }),
-      ask(SHARED, 'k-app', '/manifests/tool/stamp', { method: 'DELETE' }),
-      ask(SHARED, 'k-app', '/manifests', { method: 'PUT', body: JSON.stringify({ files: {} }) }),
-    ];
-    for (const change of changes) {
-      const refused = await change;
-      expect([refused.status, await refused.json()]).toMatchObject([
-        403,
-        { code: 'forbidden', detail: expect.stringContaining('requires an API key with the role admin') },
-      ]);
+test('[T4] a run key uses what an admin key of its namespace made; another namespace sees none of it', async () => {
+  await upload(
+    'k-ops',
+    manifest('Agent', 'clerk', 'persona: You keep orders.\nimport: {relics: [orders]}'),
+    manifest('Relic', 'orders', 'scope: shared\nimplementation: {type: edge, store: kv}'),
+    flow('close', 'closed', NIGHTLY),
+  );
+  await relic('k-ops', 'orders.set', { key: 'one', value: 'tea' }, 'clerk');
+  expect(await relic('k-app', 'orders.get', { key: 'one' }, 'clerk')).toBe('tea');
+  const session = await chat(ENV, 'k-app', 'clerk');
+  expect(await get(ENV, 'k-ops', `/agent/session/${session}/history`)).toBe(200);
+  expect(await get(ENV, 'k-app', '/manifests/agent/clerk')).toBe(200);
+  expect(await get(ENV, await tokenFor('k-app', session), `/agent/session/${session}`)).toBe(200);
+  // Lists are written after the answers.
+  for (const [path, found] of [
+    ['/schedules', '"close"'],
+    ['/executions', session],
+    ['/sessions', session],
+  ] as const) {
+    const listed = async (key: string): Promise<string> => await (await ask(ENV, key, 'GET', path)).text();
+    await expect.poll(() => listed('k-app')).toContain(found);
+    expect(await listed('k-eve')).not.toContain(found);
+  }
+  for (const path of [`/agent/session/${session}`, '/manifests/agent/clerk', '/manifests/relic/orders']) {
+    expect([path, await get(ENV, 'k-eve', path)]).toEqual([path, 404]);
+  }
+  expect((await ask(ENV, 'k-eve', 'POST', '/agent/clerk/session', {})).status).toBe(404);
+});
+
+test('[T4] [J8] a session that waits, its approval and its run do not exist for another namespace', async () => {
+  await upload('k-ops', SEAL, SEALER);
+  const text = '<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "wax"}}</action>';
+  const begun = { agent: 'sealer', protocol_text: text, stream: false };
+  const {
+    session_id: session,
+    run_id: run,
+    approvals,
+  } = await json<RunResult>('k-ops', 'POST', '/execute/direct', begun);
+  const at = `/agent/session/${session}`;
+  const approval = approvals?.[0]?.approval_id;
+  expect(approval).toMatch(/^apr_/);
+  for (const path of ['/approvals', '/executions']) {
+    const listed = async (key: string): Promise<string> => await (await ask(ENV, key, 'GET', path)).text();
+    await expect.poll(() => listed('k-ops')).toContain(session);
+    expect(await listed('k-eve')).not.toContain(session);
+  }
+  const hidden: readonly (readonly [string, string, unknown?])[] = [
+    ['GET', at],
+    ['GET', `${at}/approvals`],
+    ['GET', `${at}/approvals/${approval}`],
+    ['POST', `${at}/approvals/${approval}`, { approve: true }],
+    ['GET', `${at}/runs/${run}`],
+    ['GET', `/executions/${run}`],
+    ['POST', `/executions/${run}/cancel`, {}],
+    ['POST', `${at}/cancel`, {}],
+    ['POST', `${at}/message`, { content: 'hello' }],
+    ['POST', `${at}/tokens`, {}],
+    ['DELETE', at],
+  ];
+  for (const [method, path, body] of hidden) {
+    const answer = await ask(ENV, 'k-eve', method, path, body);
+    expect([method, path, answer.status]).toEqual([method, path, 404]);
+    expect(await answer.text()).not.toContain('wax');
+  }
+  // Nothing of it had an effect.
+  expect(await json('k-ops', 'GET', `${at}/runs/${run}`)).toMatchObject({ status: 'waiting' });
+});
+
+test('[T3] [T4] a token of one namespace gives access to no session of another one, also for the same user', async () => {
+  const [own, other] = [await chat(ENV, 'k-ops', 'assistant'), await chat(ENV, 'k-eve', 'assistant')];
+  const user = await json<{ token: string }>('k-eve', 'POST', '/tokens', { user_id: 'zoe' });
+  for (const token of [user.token, await tokenFor('k-eve', other)]) {
+    expect(await get(ENV, token, `/agent/session/${other}`)).toBe(200);
+    for (const path of ['', '/history', '/approvals']) {
+      const status = await get(ENV, token, `/agent/session/${own}${path}`);
+      expect([path, [401, 403, 404].includes(status)]).toEqual([path, true]);
     }
-    expect(await status(SHARED, 'k-app', '/manifests/tool/stamp')).toBe(200);
-  });
+  }
 });
 
 test('[T4] a key is rotated without losing anything: add a key of the namespace, then remove the old one', async () => {
-  await upload(SHARED, 'k-ops');
-  const session = await chat(SHARED, 'k-app');
-  const issued = await post(SHARED, 'k-app', `/agent/session/${session}/tokens`, {});
-  const { token } = await issued.json<{ token: string }>();
-  for (const key of ['k-app', 'k-new']) expect(await status(BOTH, key, `/agent/session/${session}/history`)).toBe(200);
-  expect(await status(ROTATED, 'k-app', `/agent/session/${session}`)).toBe(401);
-  const more = await post(ROTATED, 'k-new', `/agent/session/${session}/message`, { content: 'again', stream: false });
-  expect([more.status, (await more.json<RunResult>()).status]).toEqual([200, 'completed']);
-  expect(await status(ROTATED, token, `/agent/session/${session}`)).toBe(200);
-  expect(await status({ ...ROTATED, API_KEYS: 'eve:run:k-eve' }, token, `/agent/session/${session}`)).toBe(401);
+  const session = await chat(ENV, 'k-app', 'assistant');
+  const path = `/agent/session/${session}`;
+  const token = await tokenFor('k-app', session);
+  for (const key of ['k-app', 'k-new']) expect(await get(BOTH, key, path)).toBe(200);
+  expect(await get(ROTATED, 'k-app', path)).toBe(401);
+  const said = { content: 'again', stream: false };
+  expect((await ask(ROTATED, 'k-new', 'POST', `${path}/message`, said)).status).toBe(200);
+  expect(await get(ROTATED, token, path)).toBe(200);
+  expect(await get({ ...ROTATED, API_KEYS: 'eve:run:k-eve' }, token, path)).toBe(401);
 });
 
-test('[T4] a second key of a namespace sees what the key with the name of the namespace made before', async () => {
-  const before: Env = { ...here, API_KEYS: 'old:admin:k-old' };
-  const after: Env = { ...here, API_KEYS: 'old:admin:k-old,next:run:k-next@old' };
-  await upload(before, 'k-old');
-  const session = await chat(before, 'k-old');
-  expect(await status(after, 'k-next', `/agent/session/${session}`)).toBe(200);
-  await chat(after, 'k-next');
+test('[R6] a shared relic is shared by the sessions of one namespace; another one has its own under the same name', async () => {
+  await relic('k-ops', 'notes.set', { key: 'milk', value: 'two bottles' });
+  expect(await relic('k-eve', 'notes.get', { key: 'milk' })).toBeNull();
+  await relic('k-eve', 'notes.set', { key: 'milk', value: 'none' });
+  expect(await relic('k-ops', 'notes.get', { key: 'milk' })).toBe('two bottles');
+  expect(await relic('k-eve', 'notes.list', {})).toMatchObject({ entries: [{ value: 'none' }] });
 });
 
-test('[T4] OWNER_OF_KEYLESS gives a namespace what was made without keys', async () => {
-  const open: Env = { ...here, ...TOKENS };
-  const closed: Env = { ...open, API_KEYS: 'me:admin:k-me,ops:admin:k-ops@home,eve:run:k-eve' };
-  const given: Env = { ...closed, OWNER_OF_KEYLESS: 'home' };
-  await upload(open, null);
-  await relicOf(await run(open, null, 'orders.set', { key: 'one', value: 'milk' }));
-  const session = await chat(open, null);
-  const issued = await post(open, null, `/agent/session/${session}/tokens`, {});
-  const { token } = await issued.json<{ token: string }>();
-  await expect
-    .poll(async () => (await (await ask(open, null, '/executions')).json<{ executions: unknown[] }>()).executions)
-    .not.toEqual([]);
-
-  // Set API_KEYS: hidden. A session of the namespace's own name is made in the meantime.
-  for (const key of ['k-me', 'k-ops', 'k-eve']) {
-    expect(await status(closed, key, `/agent/session/${session}`)).toBe(404);
-    expect(await status(closed, key, '/manifests/agent/clerk')).toBe(404);
+test('[M4] [M6] workflows belong to the namespace that stored them: by name, by event, by schedule', async () => {
+  await upload('k-ops', flow('secret', 'x'), flow('same', 'shops'), flow('hourly', 'x', NIGHTLY));
+  await upload('k-eve', flow('same', 'eves'), flow('on_order', 'x', '{type: event, event: order}'));
+  for (const [key, word] of [
+    ['k-ops', 'shops'],
+    ['k-eve', 'eves'],
+  ] as const) {
+    const run = await json<RunResult>(key, 'POST', '/workflows/same/runs', { stream: false });
+    expect(run.outputs).toEqual({ word });
   }
-  expect(await status(closed, token, `/agent/session/${session}`)).toBe(401);
-  const meanwhile = await post(closed, 'k-ops', '/agent/assistant/session', {});
-  const { session_id: own } = await meanwhile.json<{ session_id: string }>();
-
-  expect(await status(given, 'k-ops', `/agent/session/${session}/history`)).toBe(200);
-  expect(await status(given, token, `/agent/session/${session}`)).toBe(200);
-  expect(await relicOf(await run(given, 'k-ops', 'orders.get', { key: 'one' }))).toBe('milk');
-  expect((await (await ask(given, 'k-ops', '/executions')).json<{ executions: unknown[] }>()).executions).not.toEqual(
-    [],
-  );
-  expect(JSON.stringify(await (await ask(given, 'k-ops', '/schedules')).json())).toContain('"close"');
-  const next = await chat(given, 'k-ops');
-  // Hidden instead, until the setting is removed.
-  expect(await status(given, 'k-ops', `/agent/session/${own}`)).toBe(404);
-  expect(await status(closed, 'k-ops', `/agent/session/${own}`)).toBe(200);
-  for (const key of ['k-me', 'k-eve']) {
-    expect(await status(given, key, `/agent/session/${session}`)).toBe(404);
-    expect(await status(given, key, `/agent/session/${next}`)).toBe(404);
-    expect(await status(given, key, '/manifests/agent/clerk')).toBe(404);
-  }
+  expect((await ask(ENV, 'k-eve', 'POST', '/workflows/secret/runs', { stream: false })).status).toBe(404);
+  expect((await ask(ENV, 'k-eve', 'DELETE', '/manifests/workflow/secret')).status).toBe(404);
+  const { workflows } = await json<{ workflows: { name: string }[] }>('k-eve', 'GET', '/workflows');
+  expect(workflows.map(({ name }) => name).filter((name) => name !== 'data_pipeline')).toEqual(['on_order', 'same']);
+  const { schedules } = await json<{ schedules: unknown[] }>('k-ops', 'GET', '/schedules');
+  expect(schedules).toMatchObject([{ workflow: 'hourly' }]);
+  expect(await json('k-eve', 'GET', '/schedules')).toMatchObject({ schedules: [] });
+  const started = async (key: string): Promise<number> =>
+    (await json<{ runs: unknown[] }>(key, 'POST', '/events/order', { data: {} })).runs.length;
+  expect([await started('k-eve'), await started('k-ops')]).toEqual([1, 0]);
 });

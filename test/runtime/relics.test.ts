@@ -1,9 +1,9 @@
 /** Edge relics in Durable Objects: shared and private scopes, evictions, alarms and deletions (R6). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { storedKey } from './objects.ts';
 import { call, events, execute, newSession, post } from './client.ts';
-import { storedKey } from './stored-key.ts';
 import { here, RELICS, SESSIONS } from './bindings.ts';
 import { relicOf } from '../support/definitions.ts';
 import { eventsOf } from '../support/events.ts';
@@ -168,30 +168,24 @@ outputs: { word: steps.look }
   }
 });
 
-test('[F1] [R6] a relic is a feed: the notes keeper sees its notes in the prompt', async () => {
-  await output(relic('notes.set', { key: 'tea', value: 'green' }));
-  const id = await newSession(agent);
-  await (await post(`/agent/session/${id}/message`, { content: 'hello', stream: false })).text();
-  const { feeds } = await (
-    await call(`/agent/session/${id}/feeds`)
-  ).json<{ feeds: { id: string; value: { entries: { key: string; value: string }[] }; error: string | null }[] }>();
-  expect(feeds[0]).toMatchObject({ id: 'notes', error: null });
-  expect(feeds[0]?.value.entries).toContainEqual(expect.objectContaining({ key: 'tea', value: 'green' }));
-});
-
-test('[M6] [R6] a workflow stores data in a relic', async () => {
-  const workflow = `kind: Workflow
-version: "1.0"
-name: remember
-summary: Keeps a word
-import: { relics: [notes] }
-inputs: { word: string }
-steps:
-  - { name: keep, type: relic, target: notes, action: set, parameters: { key: word, value: $(trigger.word) } }
-  - { name: look, type: relic, target: notes, action: get, parameters: { key: word } }
-outputs: { word: steps.look }
-`;
-  expect((await call('/manifests/workflow/remember', { method: 'PUT', body: workflow })).status).toBe(201);
-  const run = await post('/workflows/remember/runs', { inputs: { word: 'hello' }, stream: false });
-  expect(JSON.stringify(await run.json())).toContain('"output":"hello"');
+test('[R6] a relic that is deleted when it is idle has its alarm before it has content', async () => {
+  const log = { type: 'edge', store: 'log', ttlMs: null, quotaBytes: 1e6, schema: [] } as const;
+  const relic = { ...relicOf(log, { name: 'event_log' }), persistent: false, idleMs: 1_000_000 };
+  const append = { space: 's', owner: null, endpoint: 'append', parameters: { entry: 'x' }, relic };
+  const stub = RELICS.getByName('written-together');
+  await runInDurableObject(stub, async (object, { storage }) => {
+    const failing = vi.spyOn(storage, 'setAlarm').mockRejectedValueOnce(new Error('no alarm'));
+    await expect(object.call({ ...append, key: 'first' })).rejects.toThrow('no alarm');
+    failing.mockRestore();
+    expect(await object.lookup('first')).toBeNull();
+    expect(await object.call({ ...append, key: 'second' })).toMatchObject({ ok: true });
+    // What cannot be deleted keeps its alarm.
+    const full = vi.spyOn(storage, 'deleteAll').mockRejectedValueOnce(new Error('not now'));
+    await expect(object.forget()).rejects.toThrow('not now');
+    full.mockRestore();
+    expect(await storage.getAlarm()).not.toBeNull();
+    storage.kv.put('idleAt', 1);
+  });
+  await runDurableObjectAlarm(stub);
+  expect(await runInDurableObject(stub, async (object) => await object.lookup('second'))).toBeNull();
 });

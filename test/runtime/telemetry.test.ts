@@ -1,15 +1,17 @@
-/** The export of traces and metrics from a session's object (O1, O2). The collector is a port: `fetch` of the isolate. */
+/** Traces, metrics and the platform's log, from real objects (O1, O2, X5). */
 import { runInDurableObject } from 'cloudflare:test';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { SessionObject } from '../../src/durable/objects/session-object.ts';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import { pointsIn, spansIn, treeOf } from '../support/otlp.ts';
-import { here, SESSIONS } from './bindings.ts';
+import { here, SCHEDULES, SESSIONS } from './bindings.ts';
+import { notesIn } from './objects.ts';
+import { fetchWith } from './keyed.ts';
 import { chatRecord, execute, newSession, post } from './client.ts';
-import { notesIn } from './notes-in.ts';
 
 const ENDPOINT = 'http://collector.example:4318';
+const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const PROGRAM =
   '<action type="tool" mode="async" id="a" name="echo">{"parameters": {"n": 1}}</action><response final="true">$a.n</response>';
 
@@ -63,25 +65,6 @@ describe('[O1] without an endpoint', () => {
     expect(stored).not.toHaveProperty('telemetry');
     expect(fetched.mock.calls).toEqual([]);
   });
-
-  test('what the object writes is the same as with one, but for the cursor', async () => {
-    collector();
-    const rows: unknown[] = [];
-    for (const settings of [{}, { OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT }]) {
-      await inObject(async (object, storage) => {
-        await run(object);
-        const tables = storage.sql
-          .exec<{ name: string }>(
-            `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\' ORDER BY name`,
-          )
-          .toArray()
-          .map(({ name }) => name);
-        expect(tables).toContain('events');
-        rows.push(tables.map((name) => [name, storage.sql.exec(`SELECT COUNT(*) AS n FROM ${name}`).one()['n']]));
-      }, settings);
-    }
-    expect(rows[0]).toEqual(rows[1]);
-  });
 });
 
 describe('[O1] with an endpoint', () => {
@@ -106,31 +89,6 @@ describe('[O1] with an endpoint', () => {
     });
   });
 
-  test('after a refusal, the same spans are sent again with the same ids', async () => {
-    const seen = collector(() => new Response('busy', { status: 503 }));
-    await inObject(async (object, storage, id) => {
-      await run(object);
-      const ended = Date.now();
-      await expect.poll(() => Date.now()).toBeGreaterThan(ended + limits.telemetryDelayMs);
-      await object.alarm();
-      const repeat = { failures: 1, done: ['metrics'] };
-      await expect
-        .poll(() => (notesIn(storage)['telemetry'] as { readonly failed?: object } | undefined)?.failed)
-        .toMatchObject(repeat);
-      // The host ends; another one continues, when it is due.
-      const dueAt = Date.now();
-      storage.sql.exec(`UPDATE session SET notes = json_set(notes, '$.telemetry.failed.dueAt', ?)`, dueAt);
-      const ctx = Object.getOwnPropertyDescriptor(object, 'ctx')?.value as DurableObjectState;
-      const again = new SessionObject(ctx, { ...here, OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT });
-      await again.alarm();
-      await expect.poll(() => seen.traces).toHaveLength(2);
-      expect(seen.traces[1]).toBe(seen.traces[0]);
-      // the metrics were taken the first time
-      expect(seen.metrics).toHaveLength(1);
-      expect(spansIn(seen.traces)[0]?.attributes['gen_ai.conversation.id']).toBe(id);
-    });
-  });
-
   test('a session that is deleted at once is exported before', async () => {
     const seen = collector();
     await inObject(async (object, storage) => {
@@ -144,7 +102,7 @@ describe('[O1] with an endpoint', () => {
   test('the trace of the caller is continued', async () => {
     const seen = collector();
     await inObject(async (object) => {
-      await run(object, { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' });
+      await run(object, { traceparent: TRACE });
       await object.remove();
       expect(spansIn(seen.traces).find(({ name }) => name === 'invoke_agent assistant')).toMatchObject({
         traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
@@ -152,19 +110,9 @@ describe('[O1] with an endpoint', () => {
       });
     });
   });
-
-  test('a trace that the caller does not record is not exported; its metrics are', async () => {
-    const seen = collector();
-    await inObject(async (object) => {
-      await run(object, { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00' });
-      await object.remove();
-      expect([seen.traces, seen.metrics.length]).toEqual([[], 1]);
-    });
-  });
 });
 
 describe('[O1] traceparent at the Worker', () => {
-  const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
   const traceOf = (session: string): Promise<unknown> =>
     runInDurableObject(SESSIONS.getByName(session), (_object, { storage }) => {
       const { input } = storage.sql.exec(`SELECT input FROM runs WHERE run = 1`).one();
@@ -187,4 +135,74 @@ describe('[O1] traceparent at the Worker', () => {
     await response.text();
     expect(await traceOf(other)).toBeUndefined();
   });
+});
+
+const lines: string[] = [];
+
+beforeEach(() => {
+  lines.length = 0;
+  for (const method of ['log', 'warn', 'error'] as const) {
+    vi.spyOn(console, method).mockImplementation((line: unknown) => void lines.push(String(line)));
+  }
+});
+afterEach(() => vi.restoreAllMocks());
+
+const entries = (event: string): Record<string, unknown>[] =>
+  lines.flatMap((line) => {
+    const entry = line.startsWith('{') ? (JSON.parse(line) as Record<string, unknown>) : {};
+    return entry['event'] === event ? [entry] : [];
+  });
+
+/** Runs the alarm of a schedule whose workflow is missing. */
+async function alarms(name: string, times: number, broken: boolean): Promise<void> {
+  const target = SCHEDULES.getByName(name);
+  await target.keep([], null);
+  await runInDurableObject(target, async (object, { storage }) => {
+    const due = { workflow: 'gone', cron: '0 3 * * *', timezone: 'UTC', inputs: {}, nextAt: Date.now() };
+    storage.sql.exec(`INSERT INTO schedules (workflow, data) VALUES (?, ?)`, due.workflow, JSON.stringify(due));
+    if (broken) Object.defineProperty(object, 'env', { value: { ...here, SESSIONS: null } });
+    for (let time = 0; time < times; time += 1) await object.alarm();
+  });
+}
+
+test('[X5] a failed run of a schedule is one entry, with its session and its error', async () => {
+  await alarms('test-log-run', 1, false);
+  await expect.poll(() => entries('run_failed')).toHaveLength(1);
+  expect(entries('run_failed')[0]).toEqual({
+    level: 'error',
+    event: 'run_failed',
+    session_id: expect.stringMatching(/^ses_/) as string,
+    workflow: 'gone',
+    kind: 'execution',
+    run_id: expect.stringMatching(/^run_\w+_1$/) as string,
+    code: 'unknown_workflow',
+    message: 'No workflow is called "gone"',
+  });
+});
+
+test('[X5] a schedule that cannot start is logged at its first attempt, and not again within a minute', async () => {
+  await alarms('test-log-start', 2, true);
+  expect(entries('schedule_failed')).toEqual([
+    {
+      level: 'error',
+      event: 'schedule_failed',
+      workflow: 'gone',
+      message: expect.any(String) as string,
+      stack: expect.any(String) as string,
+    },
+  ]);
+});
+
+test('[H8] settings without an effect are logged once, and the Worker serves', async () => {
+  const env = { ...here, ALLOW_HOSTS: 'db.internal, http://127.0.0.1:24100', DEBUG_PROMPTS: 'maybe' };
+  for (let time = 0; time < 2; time += 1) {
+    expect((await fetchWith(env, '/health')).status).toBe(200);
+  }
+  expect(entries('setting_invalid').map(({ level, message }) => [level, message])).toEqual([
+    [
+      'warn',
+      expect.stringContaining('ALLOW_HOSTS must be a list of host or host:port, found "http://127.0.0.1:24100"'),
+    ],
+    ['warn', 'DEBUG_PROMPTS must be 1 or 0, found "maybe"'],
+  ]);
 });

@@ -1,14 +1,15 @@
-/** Unchanged clients of OpenAI's Responses API against the Worker: `openai` and `@ai-sdk/openai` (E2). */
+/** Unchanged clients of OpenAI's protocols against the Worker: openai and @ai-sdk/openai (E2). */
 import { abortAllDurableObjects } from 'cloudflare:test';
+import OpenAI from 'openai';
+import type { ChatCompletionChunk, ChatCompletionTool } from 'openai/resources/chat/completions';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
 import type { ModelMessage } from 'ai';
-import OpenAI from 'openai';
 import type { FunctionTool, Response as Answer, ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { call, post } from './client.ts';
+import { call, manifest, post, SEAL, SEALER, upload } from './client.ts';
+import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 
 interface Seen {
   readonly method: string;
@@ -18,8 +19,8 @@ interface Seen {
   readonly run: string;
 }
 
-/** Both clients; `requests`: what they have sent. `loses`: the answer to the request with this number is lost. */
-function clients({ loses = 0 } = {}) {
+/** Both clients, and what they have sent. `loses`: the answer to the request with this number is lost. */
+function clients({ loses = 0, through = (response: Response): Response => response } = {}) {
   const seen: Seen[] = [];
   const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const { pathname, search } = new URL(String(url));
@@ -29,7 +30,7 @@ function clients({ loses = 0 } = {}) {
     const method = init?.method ?? 'GET';
     seen.push({ method, path: pathname, status, session: header('x-session-id'), run: header('x-run-id') });
     if (seen.length === loses) throw new TypeError('fetch failed');
-    return response;
+    return through(response);
   };
   const baseURL = 'http://127.0.0.1:8787/v1';
   const openai = new OpenAI({ apiKey: 'none', baseURL, fetch });
@@ -37,10 +38,175 @@ function clients({ loses = 0 } = {}) {
   return { openai, model, seen };
 }
 
-const first = (seen: readonly Seen[]): Seen => seen[0] ?? { method: '', path: '', status: 0, session: '', run: '' };
-const storedRun = async (session: string, run: string): Promise<RunResult> =>
+const stored = async ({ session, run }: Seen): Promise<RunResult> =>
   await (await call(`/agent/session/${session}/runs/${run}`)).json<RunResult>();
-const stored = async ({ session, run }: Seen): Promise<RunResult> => await storedRun(session, run);
+
+const first = (seen: readonly Seen[]): Seen => seen[0] ?? { method: '', path: '', status: 0, session: '', run: '' };
+const answerOf = ({ responses }: RunResult): string => responses.map(({ content }) => content).join('\n\n');
+
+const TOOL: ChatCompletionTool = {
+  type: 'function',
+  function: { name: 'pick_color', description: 'Asks for a color.', parameters: { type: 'object', properties: {} } },
+};
+const user = (content: string) => ({ role: 'user', content }) as const;
+
+test('[E2] agents are models', async () => {
+  const { openai } = clients();
+  const { data } = await openai.models.list();
+  expect(data.map(({ id }) => id)).toContain('assistant');
+  expect(await openai.models.retrieve('assistant')).toMatchObject({ id: 'assistant', object: 'model' });
+  await expect(openai.models.retrieve('asistant')).rejects.toMatchObject({ status: 404, code: 'unknown_agent' });
+});
+
+test('[E2] a conversation is answered; the message is the stored answer', async () => {
+  const { openai, seen } = clients();
+  const { choices, usage, model } = await openai.chat.completions.create({
+    model: 'assistant',
+    messages: [user('What is 6 * 7?')],
+    temperature: 0.2,
+  });
+  const run = await stored(first(seen));
+  expect(choices[0]).toMatchObject({ finish_reason: 'stop', message: { role: 'assistant', content: answerOf(run) } });
+  expect([model, usage?.completion_tokens]).toEqual(['assistant', run.usage?.completion_tokens]);
+  expect(answerOf(run)).toContain('42');
+});
+
+test('[E2] a stream has the same message, thoughts as reasoning, and the usage if it is asked for', async () => {
+  const { openai, seen } = clients();
+  const chunks: ChatCompletionChunk[] = [];
+  const stream = openai.chat.completions.stream({
+    model: 'assistant',
+    messages: [user('What is 6 * 7?')],
+    stream_options: { include_usage: true },
+  });
+  stream.on('chunk', (chunk) => void chunks.push(chunk));
+  const { choices, usage } = await stream.finalChatCompletion();
+  const run = await stored(first(seen));
+  expect(choices[0]?.message.content).toBe(answerOf(run));
+  expect(usage?.total_tokens).toBe((run.usage?.prompt_tokens ?? 0) + (run.usage?.completion_tokens ?? 0));
+  const deltas = chunks.flatMap(({ choices: [one] }) => (one === undefined ? [] : [one.delta]));
+  expect(deltas.filter(({ role }) => role !== undefined)).toHaveLength(1);
+  expect(deltas.some((delta) => 'reasoning_content' in delta)).toBe(true);
+});
+
+test('[E2] tools of the request are executed by the client; their results continue the run', async () => {
+  const { openai, seen } = clients();
+  const messages = [user('use pick_color')];
+  const asked = await openai.chat.completions.create({ model: 'assistant', messages, tools: [TOOL] });
+  const [choice] = asked.choices;
+  expect([choice?.finish_reason, choice?.message.content]).toEqual(['tool_calls', expect.anything()]);
+  const [toolCall] = choice?.message.tool_calls ?? [];
+  if (toolCall?.type !== 'function' || choice === undefined) throw new Error('expected a call');
+  const result = { role: 'tool', tool_call_id: toolCall.id, content: '{"color":"teal"}' } as const;
+  const next = { model: 'assistant', messages: [...messages, choice.message, result], tools: [TOOL] };
+  const answered = await openai.chat.completions.create(next);
+  expect(answered.choices[0]?.message.content).toContain('teal');
+  expect(answered.choices[0]?.finish_reason).toBe('stop');
+  // The same request again, now as a stream: the same run and the same message.
+  const again = await openai.chat.completions.stream(next).finalChatCompletion();
+  expect(again.choices[0]?.message.content).toBe(answered.choices[0]?.message.content);
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+  expect((await stored(first(seen))).actions[0]?.output).toEqual({ color: 'teal' });
+});
+
+/** A client whose first stream calls `at` before the chunk of this number. */
+function faultyClient(chunk: number, at: () => Promise<'cut' | 'go on'>): ReturnType<typeof clients> {
+  let requests = 0;
+  const through = (response: Response): Response => {
+    requests += 1;
+    if (requests > 1 || response.body === null) return response;
+    const reader = response.body.getReader();
+    let chunks = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        if (chunks === chunk && (await at()) === 'cut') {
+          void reader.cancel().catch(() => undefined);
+          return controller.error(new TypeError('terminated'));
+        }
+        chunks += 1;
+        return controller.enqueue(value);
+      },
+    });
+    return new Response(body, response);
+  };
+  return clients({ through });
+}
+
+test('[E2] a repeated request never has the answer of an equal one that was not repeated', async () => {
+  const { openai, seen } = clients({ loses: 2 });
+  const request = { model: 'assistant', messages: [user('What is 5 * 5?')] };
+  const one = await openai.chat.completions.create(request);
+  const two = await openai.chat.completions.create(request);
+  expect(two.id).not.toBe(one.id);
+  // Its first attempt has a run, too: which of the equal requests it was is not known.
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(3);
+});
+
+test('[E2] a repeated message of a kept session has one run', async () => {
+  const { openai, seen } = clients({ loses: 1 });
+  const options = { headers: { 'X-Session-Id': 'kept, with a lost answer' } };
+  const ask = (content: string) =>
+    openai.chat.completions.create({ model: 'assistant', messages: [user(content)] }, options);
+  const answered = await ask('What is 3 * 4?');
+  expect(answered.choices[0]?.message.content).toContain('12');
+  expect([seen.length, new Set(seen.map(({ run }) => run)).size]).toEqual([2, 1]);
+  await ask('What is 3 * 5?');
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+});
+
+test('[E2] a request that its client repeats has one run; the same request of the application has another one', async () => {
+  const { openai, seen } = clients({ loses: 1 });
+  const request = { model: 'assistant', messages: [user('What is 3 * 3?')] };
+  const answered = await openai.chat.completions.create(request);
+  expect(answered.choices[0]?.message.content).toContain('9');
+  expect([seen.length, new Set(seen.map(({ run }) => run)).size]).toEqual([2, 1]);
+  await openai.chat.completions.create(request);
+  expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
+});
+
+test.each([
+  ['the connection', 'cut'],
+  ['the object', 'go on'],
+] as const)(
+  '[E2][J2] %s is lost: an error, and the same request with its key has the whole message',
+  async (_, what) => {
+    for (const chunk of [0, 3]) {
+      const { openai, seen } = faultyClient(chunk, async () => {
+        if (what === 'go on') await abortAllDurableObjects();
+        return what;
+      });
+      const request = { model: 'assistant', messages: [user('What is 6 * 7?')] };
+      const options = { headers: { 'Idempotency-Key': `${what} ${chunk}` }, maxRetries: 0 };
+      await expect(openai.chat.completions.stream(request, options).finalChatCompletion()).rejects.toThrow();
+      const whole = await openai.chat.completions.create(request, options);
+      expect(whole.choices[0]?.message.content).toBe(answerOf(await stored(first(seen))));
+      expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
+    }
+  },
+);
+
+test.each([
+  [{ model: 'asistant' }, 404, 'unknown_agent', 'not_found_error'],
+  [{ messages: [] }, 400, 'invalid_request', 'invalid_request_error'],
+  [{ messages: [{ role: 'assistant', content: 'I' }] }, 400, 'not_supported', 'invalid_request_error'],
+  [{ n: 2 }, 400, 'not_supported', 'invalid_request_error'],
+  [{ tool_choice: 'required' }, 400, 'not_supported', 'invalid_request_error'],
+  [{ response_format: { type: 'json_object' } }, 400, 'not_supported', 'invalid_request_error'],
+  [
+    { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] },
+    400,
+    'unsupported_content',
+    'invalid_request_error',
+  ],
+])('[E2] %j is refused in the form of the protocol', async (change, status, code, type) => {
+  const response = await post('/v1/chat/completions', { model: 'assistant', messages: [user('Hello')], ...change });
+  expect(response.status).toBe(status);
+  const { error } = await response.json<{ error: { message: string } }>();
+  expect(error).toEqual({ message: expect.stringMatching(/^[A-Z"]/), type, param: null, code });
+});
+
 const answersOf = ({ responses }: RunResult): string[] => responses.map(({ content }) => content);
 const messagesOf = ({ output }: Answer): string[] =>
   output.flatMap((item) =>
@@ -68,26 +234,14 @@ const picking = {
   }),
 };
 
-const SEAL =
-  'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
-const asking = (name: string): string =>
-  `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Asks the client.\nimplementation: {type: client}\n`;
-const ASKER =
-  'kind: Agent\nversion: "1.0"\nname: asker\nsummary: Asks.\npersona: {agent: You ask.}\nimport: {tools: [locate, hurry]}\n';
-const SEALER =
-  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal]}\n';
-
-beforeAll(async () => {
-  for (const [path, body] of [
-    ['tool/seal', SEAL],
-    ['agent/sealer', SEALER],
-    ['tool/locate', asking('locate')],
-    ['tool/hurry', asking('hurry')],
-    ['agent/asker', ASKER],
-  ] as const) {
-    expect([200, 201]).toContain((await call(`/manifests/${path}`, { method: 'PUT', body })).status);
-  }
-});
+beforeAll(() =>
+  upload(
+    SEAL,
+    SEALER,
+    ...['locate', 'hurry'].map((name) => manifest('Tool', name, 'implementation: {type: client}')),
+    manifest('Agent', 'asker', 'persona: You ask.\nimport: {tools: [locate, hurry]}'),
+  ),
+);
 
 beforeEach(() => {
   vi.spyOn(QuarantineSlots.prototype, 'delayOf').mockReturnValue(0);
@@ -131,10 +285,12 @@ describe('[E2] openai', () => {
     );
     const id = live.flatMap((event) => (event.type === 'response.created' ? [event.response.id] : []))[0] ?? '';
     expect(await all(await openai.responses.retrieve(id, { stream: true }))).toEqual(live);
-    for (const [index, { sequence_number: after }] of live.entries()) {
+    // After every number: test/surfaces/openai/response-numbers.test.ts.
+    const indexes = [0, Math.floor(live.length / 2), live.length - 2];
+    for (const index of indexes) {
+      const { sequence_number: after = 0 } = live[index] ?? {};
       const rest = live.slice(index + 1);
       expect(await all(await openai.responses.retrieve(id, { stream: true, starting_after: after }))).toEqual(rest);
-      if (index % 10 !== 0) continue;
       const helper = openai.responses.stream({ response_id: id, starting_after: after });
       const numbers: number[] = [];
       helper.on('event', (event) => void numbers.push(event.sequence_number));
@@ -289,15 +445,6 @@ describe('[E2] openai', () => {
     expect((await stored(first(seen))).status).toBe('cancelled');
   });
 
-  test('the same request with an idempotency key has one run', async () => {
-    const { openai, seen } = clients();
-    const ask = async (): Promise<Answer> =>
-      await openai.responses.create({ model: 'assistant', input: 'Hello' }, { headers: { 'Idempotency-Key': 'r' } });
-    const [one, two] = await Promise.all([ask(), ask()]);
-    expect(one.id).toBe(two.id);
-    expect(new Set(seen.map(({ run }) => run)).size).toBe(1);
-  });
-
   test('the loss of the object ends the stream with an error, and the rest follows exactly', async () => {
     const { openai, seen } = clients();
     const stream = await openai.responses.create({
@@ -382,19 +529,6 @@ describe('[E2] @ai-sdk/openai', () => {
     expect((await stored(first(seen))).actions[0]?.output).toBe('teal');
   });
 
-  test('a conversation goes on after an answer that the user stopped reading', async () => {
-    const { model, seen } = clients();
-    const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
-    const one = await generateText({ model: model('assistant'), messages });
-    messages.push(...(await one.response).messages, { role: 'user', content: 'What is 2 + 3?' });
-    // The client keeps nothing of this one.
-    await generateText({ model: model('assistant'), messages });
-    messages.push({ role: 'user', content: 'What is 3 + 3?' });
-    const { text } = await generateText({ model: model('assistant'), messages });
-    expect(text).toContain('6');
-    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
-  });
-
   test('a conversation goes on in its session: the client refers to items', async () => {
     const { model, seen } = clients();
     const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
@@ -403,32 +537,6 @@ describe('[E2] @ai-sdk/openai', () => {
     await generateText({ model: model('assistant'), system: 'Answer briefly.', messages });
     expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
     expect(new Set(seen.map(({ run }) => run)).size).toBe(2);
-  });
-
-  test('without storage, the whole conversation is sent again', async () => {
-    const { model, seen } = clients();
-    const providerOptions = { openai: { store: false } };
-    const messages: ModelMessage[] = [{ role: 'user', content: 'What is 6 * 7?' }];
-    const one = await generateText({ model: model('assistant'), messages, providerOptions });
-    messages.push(...(await one.response).messages, { role: 'user', content: 'Thank you' });
-    await generateText({ model: model('assistant'), messages, providerOptions });
-    expect(new Set(seen.map(({ session }) => session)).size).toBe(2);
-  });
-
-  test('previous responses continue a session, also with tools', async () => {
-    const { model, seen } = clients();
-    const one = await generateText({ model: model('assistant'), prompt: 'Hello' });
-    const previousResponseId = String(one.providerMetadata?.['openai']?.['responseId']);
-    const two = await generateText({
-      model: model('assistant'),
-      prompt: 'use pick_color',
-      tools: picking,
-      stopWhen: isStepCount(5),
-      providerOptions: { openai: { previousResponseId } },
-    });
-    expect(two.text).toContain('teal');
-    expect(new Set(seen.map(({ session }) => session)).size).toBe(1);
-    expect(seen.map(({ run }) => run).filter((run, index, runs) => runs.indexOf(run) === index)).toHaveLength(2);
   });
 
   test.each([true, false])('a person decides about an action (%s)', async (approved) => {
@@ -454,24 +562,6 @@ describe('[E2] @ai-sdk/openai', () => {
     expect(run.actions[0]?.status).toBe(approved ? 'completed' : 'failed');
     expect(two.text).toBe(answersOf(run).at(-1));
     expect(new Set(seen.map(({ run: id }) => id)).size).toBe(1);
-  });
-
-  test('the loss of the object is an error, and the request is not repeated', async () => {
-    const { model, seen } = clients();
-    const errors: unknown[] = [];
-    const result = streamText({
-      model: model('assistant'),
-      prompt: 'Tell me a long story',
-      onError: ({ error }) => void errors.push(error),
-    });
-    let aborted = false;
-    for await (const part of result.fullStream) {
-      if (aborted || !/delta/.test(part.type)) continue;
-      aborted = true;
-      await abortAllDurableObjects();
-    }
-    expect(String((errors[0] as Error | undefined)?.message)).toMatch(/lost/);
-    expect(seen).toHaveLength(1);
   });
 });
 
@@ -513,21 +603,6 @@ describe('[E2] responses that are refused, in the form of the protocol', () => {
     const { openai } = clients();
     await expect(openai.responses.retrieve('resp_1')).rejects.toMatchObject({ status: 404, code: 'unknown_run' });
     await expect(openai.responses.cancel('resp_1')).rejects.toMatchObject({ status: 404, code: 'unknown_run' });
-  });
-
-  test('results of calls that no run of ours has made are history', async () => {
-    const { openai } = clients();
-    const { status } = await openai.responses.create({
-      model: 'assistant',
-      input: [
-        { role: 'user', content: 'What is the weather?' },
-        { type: 'function_call', call_id: 'c1', name: 'weather', arguments: '{}' },
-        { type: 'function_call', call_id: 'c2', name: 'time', arguments: '{}' },
-        { type: 'function_call_output', call_id: 'c1', output: 'sunny' },
-        { type: 'function_call_output', call_id: 'c2', output: 'noon' },
-      ],
-    });
-    expect(status).toBe('completed');
   });
 });
 

@@ -1,6 +1,16 @@
-/** Summaries of a session in a real object, with a model behind an endpoint (C10). */
-import { expect, test, vi } from 'vitest';
+/** Models in workerd: the contract of providers, and the summaries of a session (L1, C10). */
+import { expect, inject, test, vi } from 'vitest';
+import { providerContract } from '../llm/providers/provider-contract.ts';
 import { call, newSession, post } from './client.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Base URL of the provider contract's server (test/support/contract-llm.ts). */
+    contractLlm: string;
+  }
+}
+
+providerContract(() => inject('contractLlm'));
 
 const AGENT = `kind: Agent
 version: "1.0"
