@@ -1,7 +1,6 @@
 /** The bindings of the Worker under test. */
 import { env } from 'cloudflare:workers';
 import type { Env } from '../../src/durable/env.ts';
-import type { DirectoryObject } from '../../src/durable/objects/directory-object.ts';
 import type { RelicObject } from '../../src/durable/objects/relic-object.ts';
 import type { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
 import type { SharedFeedObject } from '../../src/durable/objects/shared-feed-object.ts';
@@ -11,11 +10,10 @@ import type { SessionObject } from '../../src/durable/objects/session-object.ts'
 export const here = env as unknown as Env;
 
 /** The platform's types, with stubs that `runInDurableObject` accepts. */
-export const { SESSIONS, SCHEDULES, RELICS, FEEDS, DIRECTORY, FILES } = env as unknown as {
+export const { SESSIONS, SCHEDULES, RELICS, FEEDS, FILES } = env as unknown as {
   readonly SESSIONS: DurableObjectNamespace<SessionObject>;
   readonly SCHEDULES: DurableObjectNamespace<ScheduleObject>;
   readonly RELICS: DurableObjectNamespace<RelicObject>;
   readonly FEEDS: DurableObjectNamespace<SharedFeedObject>;
-  readonly DIRECTORY: DurableObjectNamespace<DirectoryObject>;
   readonly FILES: R2Bucket;
 };

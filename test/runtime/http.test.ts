@@ -202,6 +202,7 @@ test('[J4] a replay has the same bytes as the live stream, complete and from any
   const run = live.headers.get('x-run-id') ?? '';
   const sent = journaled(await live.text());
   const frames = sent.split(/(?<=\n\n)/);
+  expect(frames.length).toBeGreaterThan(3 * 60);
   expect(frames.map((frame) => /^id: (\d+)/.exec(frame)?.[1])).toEqual(frames.map((_, index) => String(index + 1)));
   const path = `/agent/session/${id}/events?run=${run}`;
   expect(await (await call(path)).text()).toBe(sent);

@@ -207,8 +207,10 @@ test('[Z3] a helper sends no more requests than the free plan allows one invocat
   await using _ = await occupied(network);
   for (let message = 0; message < 6; message += 1) {
     network.topUp();
-    const url = `${GATE}/gate/${newGroup()}?of=10`;
+    const group = newGroup();
+    const url = `${GATE}/gate/${group}?of=10`;
     await Promise.all(Array.from({ length: 10 }, async () => await (await network.tools(url)).text()));
+    expect((await seen(group)).arrived).toBe(10);
   }
 });
 
