@@ -277,20 +277,6 @@ async function collected(session: string): Promise<void> {
   await runDurableObjectAlarm(SESSIONS.getByName(session));
 }
 
-test('[C7] a large file is an object, and is deleted some time after it was replaced', async () => {
-  const session = await newSession();
-  const first = await put(session, '/a.bin', bytesOf(1));
-  await put(session, '/small.txt', bytesOf(2, 10));
-  expect(await objectsOf(session)).toEqual([first]);
-  await abortAllDurableObjects();
-  expect(await read(session, '/a.bin')).toEqual(bytesOf(1));
-  const second = await put(session, '/a.bin', bytesOf(3));
-  expect(await objectsOf(session)).toEqual([first, second].toSorted());
-  await collected(session);
-  expect(await objectsOf(session)).toEqual([second]);
-  expect(await read(session, '/a.bin')).toEqual(bytesOf(3));
-});
-
 test('[C7] a deleted session leaves no object, and a fork has its own', async () => {
   const session = await newSession();
   await post(`/agent/session/${session}/message`, { content: 'hello', stream: false });

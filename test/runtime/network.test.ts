@@ -361,7 +361,7 @@ describe('[Z3] a run with 64 calls of tools at once', () => {
   });
 
   test('[Z3] [S7] [J1] of 64 calls over helpers, one times out and two lose their helper', async () => {
-    const quick = { timeout: 3, retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
+    const quick = { timeout: 6, retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
     const retried = { retry: { max_attempts: 2, backoff: 'none', delay: 0.01 } };
     // The connections of the object are in use until the end.
     const direct = Array.from({ length: 4 }, (_, at) => action(`d${at}`, 'direct'));

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { expect, test, vi } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { storedKey } from './objects.ts';
-import { call, events, execute, newSession, post } from './client.ts';
+import { call, events, execute, manifest, newSession, post, upload } from './client.ts';
 import { here, RELICS, SESSIONS } from './bindings.ts';
 import { relicOf } from '../support/definitions.ts';
 import { eventsOf } from '../support/events.ts';
@@ -128,23 +128,20 @@ test('[R6] the deletion of a session deletes its private relics', async () => {
 });
 
 test('[R6] the private relics of an execution or a child are deleted when its run has ended', async () => {
-  const yaml =
-    'kind: Relic\nversion: "1.0"\nname: scratch\nsummary: For the run.\nscope: session\nimplementation: {type: edge, store: kv}\n';
-  expect((await call('/manifests/relic/scratch', { method: 'PUT', body: yaml })).status).toBe(201);
-  const flow = `kind: Workflow
-version: "1.0"
-name: scribble
-summary: Keeps a word for itself
-import: { relics: [scratch] }
+  const look = 'target: scratch, action: get, parameters: { key: word }';
+  await upload(
+    manifest('Relic', 'scratch', 'scope: session\nimplementation: {type: edge, store: kv}'),
+    manifest(
+      'Workflow',
+      'scribble',
+      `import: { relics: [scratch] }
 steps:
   - { name: keep, type: relic, target: scratch, action: set, parameters: { key: word, value: x } }
-  - { name: look, type: relic, target: scratch, action: get, parameters: { key: word } }
-outputs: { word: steps.look }
-`;
-  expect((await call('/manifests/workflow/scribble', { method: 'PUT', body: flow })).status).toBe(201);
-  const caller =
-    'kind: Agent\nversion: "1.0"\nname: caller\nsummary: Calls.\npersona: You call.\nimport: {workflows: [scribble]}\n';
-  expect((await call('/manifests/agent/caller', { method: 'PUT', body: caller })).status).toBe(201);
+  - { name: look, type: relic, ${look} }
+outputs: { word: steps.look }`,
+    ),
+    manifest('Agent', 'caller', 'persona: You call.\nimport: {workflows: [scribble]}'),
+  );
   const alone = await (await post('/workflows/scribble/runs', { stream: false })).json<RunResult>();
   expect(JSON.stringify(alone)).toContain('"response":"{\\"word\\":\\"x\\"}"');
   const parent = await execute('<action type="workflow" id="w">{"name":"scribble"}</action>', { agent: 'caller' });
