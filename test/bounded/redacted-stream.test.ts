@@ -25,32 +25,7 @@ const PATTERNS = [
   String.raw`\b[\w.]{2}@n`,
   String.raw`\n{1,2}a`,
 ];
-const LETTERS = [
-  'a',
-  'a',
-  'b',
-  'b',
-  'c',
-  '@',
-  '.',
-  ' ',
-  '1',
-  '2',
-  '-',
-  '😀',
-  '\ud83d',
-  '\ude00',
-  'é',
-  'É',
-  '_',
-  '\n',
-  '\r',
-  '\\',
-  '\\',
-  'n',
-  'u',
-  '"',
-];
+const LETTERS = [...'aabbc@. 12-😀éÉ_\n\r\\\\nu"', '\ud83d', '\ude00'];
 
 const compiled = (source: string): BoundedPattern => {
   const found = compileBounded(source, new WorkMeter(limits.schemaSteps));

@@ -56,49 +56,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.full).toBe(false);
     }));
 
-  test('[J4] a replay has the same bytes as the live stream', () =>
-    withDb(async (db) => {
-      const journal = newJournal(db, RECORD);
-      const sent = [
-        journal.append(entry({ z: 1, a: 'é 🎈', deep: { list: [1.5, null, true, ''] } })),
-        journal.append(entry({ n: 1e21 }, { actionId: 'a', actionName: 'echo', state: { key: '1/0' } })),
-      ].map(encodeEvent);
-      await journal.sync();
-      const replayed = new Journal(db).range({ after: 0, limit: 10 }).map(({ event }) => encodeEvent(event));
-      expect(replayed).toEqual(sent);
-    }));
-
-  test('[J1] writes that belong together are written together, or not at all', () =>
-    withDb(async (db) => {
-      let isFull = false;
-      const failing = withStatements(db, (statement) => {
-        if (isFull && statement.startsWith('UPDATE runs')) throw new Error('disk full');
-      });
-      const journal = newJournal(failing, RECORD);
-      const { run } = journal.runs.create({ content: 'x' }, 1, 'running');
-      journal.append(entry({ n: 1 }));
-      const long = 'x'.repeat(limits.rowBytes);
-      const end = (): void =>
-        journal.atomically(() => {
-          journal.append(entry({ n: 2 }));
-          journal.append(entry({ long }));
-          journal.runs.end(run, 'failed', 2, false);
-        });
-      isFull = true;
-      expect(end).toThrow('disk full');
-      expect([journal.lastSeq, journal.runs.get(run)?.status]).toEqual([1, 'running']);
-      isFull = false;
-      end();
-      await journal.sync();
-      const read = new Journal(db);
-      expect(read.range({ after: 0, limit: 9 }).map(({ event }) => event.data)).toMatchObject([
-        { n: 1 },
-        { n: 2 },
-        { long },
-      ]);
-      expect(read.runs.get(run)).toMatchObject({ status: 'failed', lastSeq: 3 });
-    }));
-
   test('[J1] [J6] each statement that fails leaves all of a turn, or nothing; what is in memory follows', () =>
     withDb((db) => {
       let left = Infinity;
@@ -112,6 +69,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const written = (): number[] => new Journal(db).range({ after: 0, limit: 99 }).map(({ event }) => event.seq ?? 0);
       // Its tables exist.
       journal.variables.set('x', 1);
+      let failures = 0;
       for (let nth = 1; nth < 20; nth += 1) {
         const before = written().length;
         let isKnown = false;
@@ -130,6 +88,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
           turn();
         } catch {
           hasFailed = true;
+          failures += 1;
         }
         // The event before is written by itself.
         expect(written()).toHaveLength(before + (hasFailed ? 1 : 3));
@@ -140,6 +99,7 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         const parts = `SELECT COUNT(*) AS n FROM chunks WHERE seq > ${journal.lastSeq}`;
         expect(db.exec(parts)[0]?.['n']).toBe(0);
       }
+      expect(failures).toBeGreaterThan(3);
     }));
 
   test('[J1] few statements write the events of one turn, with the same result as one statement for each event', () =>
@@ -186,7 +146,10 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         const text = n % 50 === 11 ? long : n === 77 ? huge : `a\u0000b\ud800 🎈 "${n}" \\`;
         const about = n % 3 === 0 ? {} : { actionId: `a${n % 4}`, actionName: 'écho "x"', state: { key: `1/${n}` } };
         const runId = runIdOf({ session_id: SESSION_ID }, n < 100 ? 1 : 2);
-        return { ...entry({ n, text }, { ...about, at: n, iteration: n, runId }), type } as JournalEntry;
+        return {
+          ...entry({ z: n + 0.5, n, text, deep: { list: [null, true, ''] } }, { ...about, at: n, iteration: n, runId }),
+          type,
+        } as JournalEntry;
       });
       const sent = entries.map((each) => journal.append(each));
       await journal.sync();
@@ -289,18 +252,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(Number(longest)).toBeLessThanOrEqual(limits.rowBytes);
     }));
 
-  test('[J1] readers do not see events before they are synced', () =>
-    withDb(async (db) => {
-      const journal = newJournal(db, RECORD);
-      await journal.sync();
-      journal.append(entry({ n: 1 }));
-      expect(journal.syncedSeq).toBe(0);
-      expect(journal.page(0)).toEqual([]);
-      await journal.sync();
-      expect(journal.syncedSeq).toBe(1);
-      expect(journal.page(0)).toHaveLength(1);
-    }));
-
   test('[J4] [J6] pages for readers are limited in number and size, and contain the events as sent', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);
@@ -355,24 +306,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         { afterSeq: 1, inputs: [{ is: 'text', text: 'a' }] },
         { afterSeq: 2, inputs: [{ is: 'text', text: 'b' }] },
       ]);
-    }));
-
-  test('[P12] the latest completed result of an earlier run is found by output key or id', () =>
-    withDb((db) => {
-      const journal = newJournal(db, RECORD);
-      const done = (output: string, actionId: string, outputKey: string | null): void => {
-        journal.append(
-          entry({ output }, { type: 'action_completed', actionId, state: { key: '1/0', output_key: outputKey } }),
-        );
-      };
-      done('old', 'a', 'report');
-      done('new', 'b', 'report');
-      const found = journal.history.outcomeCache(1);
-      expect(found.map(({ seq }) => seq)).toEqual(found.map(({ seq }) => seq).toSorted((a, b) => b - a));
-      const latest = (name: string): unknown =>
-        journal.outputAt(found.find(({ id, outputKey }) => id === name || outputKey === name)?.seq ?? Infinity);
-      expect([latest('report'), latest('a'), latest('missing')]).toEqual(['new', 'old', null]);
-      expect(journal.history.outcomeCache(0)).toEqual([]);
     }));
 
   test('[P6] a cached outcome is stored by key, and its result is read from the journal', () =>
@@ -487,7 +420,8 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       const made = [columns(), indexes()];
       downgrade(db, 1);
       expect(indexes().length).toBeLessThan(made[1]?.length ?? 0);
-      expect(new Journal(db).record).toEqual(RECORD);
+      const next = new Journal(db);
+      expect([next.record, [...next.variables.all()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
       expect([columns(), indexes()]).toEqual(made);
     }));
 
@@ -503,17 +437,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(journal.summaries.latest(0, 9)).toBeNull();
       journal.summaries.add({ seq: 1, untilRun: 0, turns: 1 });
       for (const each of [journal, new Journal(db)]) expect(each.summaries.latest(0, 9)).toMatchObject({ turns: 1 });
-    }));
-
-  test('[J9] a database of the first schema is migrated with its data', () =>
-    withDb((db) => {
-      const journal = newJournal(db, RECORD);
-      journal.variables.set('x', 1);
-      downgrade(db, 1);
-      const next = new Journal(db);
-      expect(next.record).toEqual(RECORD);
-      expect(next.outcomes.get('k')).toBeNull();
-      expect([...next.variables.all()]).toEqual([['x', { json: '1', bytes: 2 }]]);
     }));
 
   test('[C1] a seeded history is read newest first, and in whole turns within a size', () =>
@@ -666,12 +589,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(new Journal(db).seeded.count).toBe(history.length);
     }));
 
-  test('[C1] a session without a history has no tables yet', () =>
-    withDb((db) => {
-      expect(newJournal(db, RECORD).seeded.count).toBe(0);
-      expect(db.exec(`SELECT name FROM sqlite_master WHERE name = 'seeded'`)).toEqual([]);
-    }));
-
   test('variables survive a new instance', () =>
     withDb((db) => {
       const journal = newJournal(db, RECORD);
@@ -680,15 +597,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       journal.variables.set('y', 2);
       journal.variables.delete('x');
       expect([...new Journal(db).variables.all()]).toEqual([['y', { json: '2', bytes: 2 }]]);
-    }));
-
-  test('[J9] a database of newer code is refused without a write', () =>
-    withDb((db) => {
-      const journal = newJournal(db, RECORD);
-      journal.variables.set('x', 1);
-      db.exec(`UPDATE schema_version SET version = 999`);
-      expect(() => new Journal(db)).toThrow(expect.objectContaining({ code: 'schema_too_new' }));
-      expect(db.exec(`SELECT version FROM schema_version`)).toEqual([{ version: 999 }]);
     }));
 
   test('a session without events is a single row, and its tables exist before the first write', () =>

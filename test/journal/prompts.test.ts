@@ -66,7 +66,7 @@ test('[J6] past the limit the oldest rows are dropped, and the others stay compl
   const journal = newJournal(sql);
   const size = Math.floor(limits.promptsChars / 10);
   const shared = 's'.repeat(1_000);
-  const given = Array.from({ length: 25 }, (_, n) => [shared, `${n} ${'x'.repeat(size)}`]);
+  const given = Array.from({ length: 14 }, (_, n) => [shared, `${n} ${'x'.repeat(size)}`]);
   for (const [index, texts] of given.entries()) {
     add(journal, index + 1, texts);
     const [row] = sql.exec(`SELECT SUM(chars) AS chars FROM prompts`);

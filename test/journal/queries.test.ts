@@ -507,14 +507,19 @@ describe('earlier results', () => {
 });
 
 describe('the schema', () => {
-  test('[J9] newer data is refused with the supported schema version', () => {
+  test('[J9] data of newer code is refused with the supported schema version, without a write', () => {
     const { sql, journal } = fixture();
     journal.variables.set('x', 1);
-    const version = Number(sql.exec(`SELECT version FROM schema_version`)[0]?.['version']);
+    const stored = (): number => Number(sql.exec(`SELECT version FROM schema_version`)[0]?.['version']);
+    const version = stored();
     sql.exec(`UPDATE schema_version SET version = ?`, version + 1);
     expect(() => new Journal(sql)).toThrow(
-      `The session is stored with schema ${version + 1}; this version reads up to ${version}`,
+      expect.objectContaining({
+        code: 'schema_too_new',
+        message: `The session is stored with schema ${version + 1}; this version reads up to ${version}`,
+      }),
     );
+    expect(stored()).toBe(version + 1);
   });
 
   test('[J9] unfinished runs of an older schema are open', () => {

@@ -125,17 +125,6 @@ describe('[Z2] the index of executions', () => {
     expect([ids.length, new Set(ids).size]).toEqual([few, few]);
     expect(all({ kind: 'workflow' })).toEqual([[runOf(1, 1).execution_id], 2]);
   });
-
-  test('a completed run costs two rows', () => {
-    const before = Number(sql.exec(`SELECT COUNT(*) AS n FROM executions INDEXED BY executions_by_time`)[0]?.['n']);
-    write(1, runOf(1, 1));
-    const unusual = `SELECT COUNT(*) AS n FROM executions INDEXED BY executions_unusual WHERE status <> 'completed'`;
-    expect([before, Number(sql.exec(unusual)[0]?.['n'])]).toEqual([0, 0]);
-    const indexes = sql.exec(
-      `SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions' AND sql IS NOT NULL`,
-    );
-    expect(indexes.map(({ name }) => name)).toEqual(['executions_by_time', 'executions_unusual']);
-  });
 });
 
 test('[Z2] of shards: an entry that two of them have is on a page once', () => {

@@ -98,36 +98,22 @@ test('[C1] [C2] files of several messages stay in their messages; equal bytes ar
 
 describe('[C1] [C2] a history is refused, with the place of the part,', () => {
   const ok = user({ type: 'image', data: png });
+  const imageUrl = (url: string): ClientPart => ({ type: 'image_url', image_url: { url } });
+  const TOO_LARGE: ClientPart = { type: 'file', name: 'a', data: btoa('x'.repeat(limits.messagePartBytes + 1)) };
   test.each<[string, ClientPart, string, string]>([
-    [
-      'with a URL',
-      { type: 'image_url', image_url: { url: 'https://a.example/x.png' } },
-      'unsupported_content',
-      'data:<',
-    ],
+    ['with a URL', imageUrl('https://a.example/x.png'), 'unsupported_content', 'data:<'],
     ['with a URL of our own', { type: 'image', url: 'https://a.example/x.png' }, 'unsupported_content', 'not fetched'],
-    ['with a file at a URL', { type: 'file', url: 'https://a.example/x' }, 'unsupported_content', 'not fetched'],
     ['with a file of OpenAI', { type: 'file', file: { file_id: 'file-1' } }, 'unsupported_content', '"file_id"'],
     ['with an image of OpenAI', { type: 'input_image', file_id: 'file-1' }, 'unsupported_content', '"file_id"'],
     ['without an image', { type: 'input_image' }, 'invalid_content', '"image_url"'],
     ['without a file', { type: 'input_file' }, 'invalid_content', '"file_data"'],
     ['with data that is not base64', { type: 'image', data: '###' }, 'invalid_content', 'must be base64'],
-    [
-      'with a URL that is not base64',
-      { type: 'image_url', image_url: { url: 'data:text/plain,hi' } },
-      'invalid_content',
-      'base64',
-    ],
+    ['with a URL that is not base64', imageUrl('data:text/plain,hi'), 'invalid_content', 'base64'],
     ['with an empty file', { type: 'file', name: 'a', data: '' }, 'invalid_content', 'empty'],
     ['with a wrong type', { type: 'image', media_type: 'image/gif', data: png }, 'content_type_mismatch', 'image/png'],
     ['with an image that is none', { type: 'image', data: btoa('hello') }, 'unsupported_media_type', 'text/plain'],
     ['with an artifact', { type: 'image', artifact: 'art_1_1' }, 'unknown_artifact', 'a new session has no artifacts'],
-    [
-      'with a part that is too large',
-      { type: 'file', name: 'a', data: btoa('x'.repeat(limits.messagePartBytes + 1)) },
-      'content_too_large',
-      String(limits.messagePartBytes),
-    ],
+    ['with a part that is too large', TOO_LARGE, 'content_too_large', String(limits.messagePartBytes)],
   ])('%s', async (_, part, code, message) => {
     const found = await refusal(ok, { role: 'assistant', content: 'yes' }, user({ type: 'text', text: 'a' }, part));
     expect(found).toMatchObject({ code, message: expect.stringContaining(message) as string, details: { index: 2 } });

@@ -191,19 +191,6 @@ test('[O2] every variable is used, and every one that is used is defined', () =>
   expect([...used].toSorted()).toEqual(VARIABLES.map(({ name }) => name).toSorted());
 });
 
-describe('names in Prometheus', () => {
-  test.each([
-    ['cortex.run.duration', 's', false, 'cortex_run_duration_seconds'],
-    ['gen_ai.client.token.usage', '{token}', false, 'gen_ai_client_token_usage'],
-    ['cortex.model.cost', '{USD}', true, 'cortex_model_cost_total'],
-    ['a.b-c.size', 'By', true, 'a_b_c_size_bytes_total'],
-    ['wait.seconds', 's', false, 'wait_seconds'],
-    ['requests.total', '{request}', true, 'requests_total'],
-  ] as const)('[O2] %s in %s is %s', (name, ofMetric, isCounter, expected) => {
-    expect(prometheusMetric(name, ofMetric, isCounter)).toBe(expected);
-  });
-});
-
 describe('the reader of PromQL', () => {
   test('[O2] finds selectors, and what is done with them', () => {
     expect(readPromql('3600 * sum by (le, b) (rate(m_bucket{a="$x", c=~"y"}[$__rate_interval])) / sum(g)')).toEqual({

@@ -66,6 +66,15 @@ class Scene {
   }
 }
 
+/** A session whose event `lastSeq` has ended something. */
+function ended(lastSeq = 10): { readonly scene: Scene; readonly outbox: TelemetryOutbox } {
+  const scene = new Scene();
+  const outbox = scene.open();
+  scene.lastSeq = lastSeq;
+  outbox.ended();
+  return { scene, outbox };
+}
+
 async function due(outbox: TelemetryOutbox, { clock }: Scene): Promise<void> {
   await clock.advance(Math.max(0, (outbox.dueAt ?? 0) - clock.now()));
   await outbox.update();
@@ -118,10 +127,7 @@ describe('[O1] the export', () => {
   });
 
   test('a failure repeats the same events, without what the collector has', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     scene.answers = [SENT, failed()];
     await due(outbox, scene);
     expect(scene.take()).toEqual(['traces 1-10', 'metrics 1-10']);
@@ -136,10 +142,7 @@ describe('[O1] the export', () => {
   });
 
   test('waits longer after each failure, and as long as the collector says', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     const delays: number[] = [];
     for (const answer of [failed(), failed(), failed(60_000), failed()]) {
       scene.answers = [answer];
@@ -150,10 +153,7 @@ describe('[O1] the export', () => {
   });
 
   test('gives up after a bounded number of failures, and says so', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     for (let times = 0; times < limits.telemetryAttempts; times += 1) {
       expect(scene.logged).toEqual([]);
       scene.answers = [failed(), SENT];
@@ -165,10 +165,7 @@ describe('[O1] the export', () => {
   });
 
   test('what the collector refuses is dropped at once, and said', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     scene.answers = [{ type: 'refused', why: 'the collector answered 400' }];
     await due(outbox, scene);
     expect(scene.take()).toEqual(['traces 1-10', 'metrics 1-10']);
@@ -179,11 +176,8 @@ describe('[O1] the export', () => {
   });
 
   test('a refused request does not hold back the following ones', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
+    const { scene, outbox } = ended();
     scene.parts = ['a ', 'b ', 'c '];
-    outbox.ended();
     scene.answers = [{ type: 'refused', why: 'too large' }];
     await due(outbox, scene);
     expect(scene.take()).toEqual(['traces a 1-10', 'traces b 1-10', 'traces c 1-10', 'metrics 1-10']);
@@ -191,11 +185,8 @@ describe('[O1] the export', () => {
   });
 
   test('after a failure, the other requests of the signal wait for the repeat', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
+    const { scene, outbox } = ended();
     scene.parts = ['a ', 'b '];
-    outbox.ended();
     scene.answers = [failed()];
     await due(outbox, scene);
     expect(scene.take()).toEqual(['traces a 1-10', 'metrics 1-10']);
@@ -204,11 +195,8 @@ describe('[O1] the export', () => {
   });
 
   test('events that cannot be read are tried again later, and then dropped', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
+    const { scene, outbox } = ended();
     scene.unreadable = limits.telemetryAttempts;
-    outbox.ended();
     await due(outbox, scene);
     expect(outbox.dueAt).toBe(scene.clock.now() + limits.telemetryRetryMs);
     for (let times = 1; times < limits.telemetryAttempts; times += 1) await due(outbox, scene);
@@ -217,10 +205,7 @@ describe('[O1] the export', () => {
   });
 
   test('one at a time; meanwhile the alarm is for a host that ends', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     await scene.clock.advance(limits.telemetryDelayMs);
     const { promise, resolve } = Promise.withResolvers<void>();
     scene.during = () => promise;
@@ -233,10 +218,7 @@ describe('[O1] the export', () => {
   });
 
   test('a deleted session is exported before, once and within a bound; nothing is stored after', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     const { promise, resolve } = Promise.withResolvers<void>();
     scene.during = () => promise;
     const closing = outbox.close();
@@ -250,10 +232,7 @@ describe('[O1] the export', () => {
   });
 
   test('a deleted session is exported whole, also after a failure', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = 10;
-    outbox.ended();
+    const { scene, outbox } = ended();
     scene.answers = [failed()];
     await due(outbox, scene);
     scene.take();
@@ -265,10 +244,7 @@ describe('[O1] the export', () => {
   });
 
   test('many events are exported in several steps', async () => {
-    const scene = new Scene();
-    const outbox = scene.open();
-    scene.lastSeq = limits.telemetryEvents + 10;
-    outbox.ended();
+    const { scene, outbox } = ended(limits.telemetryEvents + 10);
     await due(outbox, scene);
     expect(scene.take().filter((body) => body.startsWith('traces'))).toEqual([
       `traces 1-${limits.telemetryEvents}`,

@@ -98,14 +98,6 @@ describe('[J8] open approvals', () => {
     expect(await resultOf(kit.session, kit.session.run(run))).toMatchObject({ actions: [{ output: 'paid' }] });
   });
 
-  test('with a long call are listed without it: a person never sees a part of a call', async () => {
-    const kit = await kitWith();
-    await runText(kit, pay('a', { text: 'x'.repeat(limits.approvalChars) }));
-    const [asked] = list(kit);
-    expect(asked).toMatchObject({ complete: false, parameters: null, inputs: null });
-    expect(kit.session.approval(asked?.approval_id ?? '').parameters).toHaveProperty('text');
-  });
-
   test('end with their expiry, also before the alarm', async () => {
     const kit = await kitWith();
     await runText(kit, pay('a', {}));

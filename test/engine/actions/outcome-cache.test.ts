@@ -88,14 +88,6 @@ describe('[P6] cache_ttl', () => {
     expect(cacheTtlOf({ cacheTtlMs: own }, effects, tool)).toBe(expected);
   });
 
-  test('an ignored cache_ttl gives a warning', async () => {
-    const kit = await sessionKit({ executors: { python: async () => ({ ok: true, output: 1 }) } });
-    const text = '<action type="python" id="p">{"code":"1","cache_ttl":60}</action>';
-    const results = [await runText(kit, text), await runText(kit, text)];
-    expect(results.map(({ actions }) => actions[0]?.attempts)).toEqual([1, 1]);
-    expect(results[0]?.warnings).toMatchObject([{ code: 'cache_ignored' }]);
-  });
-
   test('references are resolved before the comparison', async () => {
     const { kit, ran } = await counting((call) => ({ ok: true, output: call.parameters['v'] ?? 'none' }));
     const cached = { cache_ttl: 60 };

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
+import { atEveryAppend } from '../../support/at-every-append.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { hostScene, HostScene } from '../../support/host-scene.ts';
@@ -36,6 +37,11 @@ const SEATS: JsonObject = {
   properties: { seats: { type: 'integer', minimum: 1 }, window: { type: 'boolean', default: true } },
   required: ['seats'],
 };
+
+const ofValues = (properties: JsonObject): JsonObject => ({ type: 'object', properties });
+const MANY = Object.fromEntries(
+  Array.from({ length: limits.questionValues + 1 }, (_, at) => [`v${at}`, { type: 'string' }]),
+);
 
 function asks(fields: Partial<Question> = {}): ActionOutcome {
   const question: Question = { from: 'the airline', message: 'Go on?', schema: null, state: {}, ...fields };
@@ -92,8 +98,6 @@ describe('[J8] a question of a target', () => {
 
   test.each([
     ['a missing value', { window: false }, 'content.seats: is missing (expected: integer)'],
-    ['a wrong type', { seats: 'two' }, 'content.seats: expected integer, got string "two"'],
-    ['a value out of range', { seats: 0 }, 'content.seats: 0 is out of range (allowed: at least 1)'],
     ['an unknown value', { seats: 1, meal: 'x' }, 'content.meal: unknown parameter (allowed: seats, window)'],
     ['no values, of which some have no default', null, 'content.seats: is missing (expected: integer)'],
     ['too much', { seats: 1, window: 'x'.repeat(limits.questionContentChars) }, 'content: is too large'],
@@ -234,32 +238,17 @@ describe('[J8] a question of a target', () => {
     ['a schema of no object', { schema: { type: 'string' } }, 'must describe an object'],
     [
       'nested values',
-      { schema: { type: 'object', properties: { a: { type: 'object' } } } },
+      { schema: ofValues({ a: { type: 'object' } }) },
       'the value "a" of its "schema" must be a string',
     ],
     [
-      'a schema that cannot be used',
-      { schema: { type: 'object', properties: { a: { type: 'string', pattern: '(' } } } },
+      'an unusable schema',
+      { schema: ofValues({ a: { type: 'string', pattern: '(' } }) },
       'its "schema" cannot be used',
     ],
-    [
-      'a large schema',
-      { schema: { type: 'object', title: 'x'.repeat(limits.questionSchemaChars) } },
-      'its "schema" is too large',
-    ],
+    ['a large schema', { schema: { type: 'object', title: 'x'.repeat(limits.questionSchemaChars) } }, 'is too large'],
     ['a large state', { state: { x: 'x'.repeat(limits.questionStateChars) } }, 'its "state" is too large'],
-    [
-      'many values',
-      {
-        schema: {
-          type: 'object',
-          properties: Object.fromEntries(
-            Array.from({ length: limits.questionValues + 1 }, (_, at) => [`v${at}`, { type: 'string' }]),
-          ),
-        },
-      },
-      'its "schema" has 65 values (allowed: 64)',
-    ],
+    ['many values', { schema: ofValues(MANY) }, 'its "schema" has 65 values (allowed: 64)'],
   ])('with %s fails the action', async (_what, fields, message) => {
     const stage = await scene();
     stage.ends.push(asks(fields));
@@ -370,47 +359,34 @@ describe('[J2] [J9] a question across hosts', () => {
     };
 
   test.each(['torn', 'unsynced'] as const)('ends the same if the host is lost at any append (%s)', async (leaves) => {
-    let isCrashed = true;
-    for (let atAppend = 1; isCrashed; atAppend += 1) {
-      const calls: ActionCall[] = [];
-      const stage = new HostScene({ tools: TOOLS, executors: { tool: insistent(calls) } });
-      // The session is created by a host that survives it.
-      await stage.start();
-      await stage.start({ atAppend, leaves });
-      const text = ACTION('a', 'careful', { to: 'Rome' });
-      stage.run(text).catch(() => undefined);
-      await settle();
-      isCrashed = stage.crashed;
-      if (stage.crashed) await stage.start();
-      if (stage.kit.session.runCount === 0) await stage.run(text);
-      await stage.pass();
-      for (let turn = 0; turn < 10 && stage.open.length > 0; turn += 1) {
-        const [id = ''] = stage.open;
+    let calls: ActionCall[] = [];
+    await atEveryAppend({
+      leaves,
+      text: ACTION('a', 'careful', { to: 'Rome' }),
+      scene: () => new HostScene({ tools: TOOLS, executors: { tool: insistent((calls = [])) } }),
+      content: (stage, id) => {
         const { question } = stage.kit.session.approval(id);
-        const content = question === null ? null : { n: question.message === 'After 0' ? 10 : 20 };
-        stage.kit.session.resolveApproval(id, true, null, content).catch(() => undefined);
-        await settle();
-        isCrashed ||= stage.crashed;
-        if (stage.crashed) await stage.start();
-        await stage.pass();
-      }
-      const { session, faults } = stage.kit;
-      const run = session.runs().at(-1);
-      if (run === undefined) throw new Error('there is no run');
-      const { status, actions } = await resultOf(session, run);
-      expect({ atAppend, faults, status, outputs: actions.map(({ output }) => output) }).toEqual({
-        atAppend,
-        faults: [],
-        status: 'completed',
-        outputs: [[10, 20]],
-      });
-      // The answer of an attempt depends on its number only.
-      const answers = [
-        undefined,
-        { state: { got: [] }, content: { n: 10 } },
-        { state: { got: [10] }, content: { n: 20 } },
-      ];
-      for (const { attempt, answer } of calls) expect([attempt, answer]).toEqual([attempt, answers[attempt - 1]]);
-    }
+        return question === null ? null : { n: question.message === 'After 0' ? 10 : 20 };
+      },
+      check: async ({ kit: { session, faults } }, atAppend) => {
+        const run = session.runs().at(-1);
+        if (run === undefined) throw new Error('there is no run');
+        const { status, actions } = await resultOf(session, run);
+        const outputs = actions.map(({ output }) => output);
+        expect({ atAppend, faults, status, outputs }).toEqual({
+          atAppend,
+          faults: [],
+          status: 'completed',
+          outputs: [[10, 20]],
+        });
+        // The answer of an attempt depends on its number only.
+        const answers = [
+          undefined,
+          { state: { got: [] }, content: { n: 10 } },
+          { state: { got: [10] }, content: { n: 20 } },
+        ];
+        for (const { attempt, answer } of calls) expect([attempt, answer]).toEqual([attempt, answers[attempt - 1]]);
+      },
+    });
   });
 });

@@ -13,6 +13,7 @@ import type { CodeTools } from '../../../src/domain/ports/code-tools.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
+import { atEveryAppend } from '../../support/at-every-append.ts';
 import { CONTAINER_RELIC, relicOf, toolOf, workflowOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { HostScene, hostScene } from '../../support/host-scene.ts';
@@ -83,14 +84,16 @@ class Project {
 }
 const advice = { tool: '', binding: (): string => '' };
 
-const withProject = async (project: Project, options: KitOptions = {}): Promise<HostScene> => {
-  const stage = new HostScene({
+const sceneOf = (project: Project, options: KitOptions = {}): HostScene =>
+  new HostScene({
     tools: project.definitions,
     codeTools: project.ports,
     executors: { tool: toolExecutor.execute },
     ...(toolExecutor.recover === undefined ? {} : { recover: { tool: toolExecutor.recover } }),
     ...options,
   });
+const withProject = async (project: Project, options: KitOptions = {}): Promise<HostScene> => {
+  const stage = sceneOf(project, options);
   await stage.start();
   return stage;
 };
@@ -164,38 +167,28 @@ describe('[K2] [C9] the parameters of a code tool', () => {
   test.each(['torn', 'unsynced'] as const)(
     '[J2] a crash at any append does not change what was judged (%s)',
     async (leaves) => {
-      let isCrashed = true;
-      for (let atAppend = 1; isCrashed; atAppend += 1) {
-        const project = new Project([{ ...PAY, effects: 'idempotent' }]);
-        const stage = await withProject(project, { policies: [rule('ask')] });
-        await stage.start({ atAppend, leaves });
-        const text = ACTION('a', 'pay', { to: 'Ann' });
-        stage.run(text).catch(() => undefined);
-        await settle();
-        isCrashed = stage.crashed;
-        if (stage.crashed) await stage.start();
-        if (stage.kit.session.runCount === 0) await stage.run(text);
-        await stage.pass();
-        for (let turn = 0; turn < 5 && stage.open.length > 0; turn += 1) {
-          stage.kit.session.resolveApproval(stage.open[0] ?? '', true, null).catch(() => undefined);
-          await settle();
-          isCrashed ||= stage.crashed;
-          if (stage.crashed) await stage.start();
-          await stage.pass();
-        }
-        await stage.ended();
-        const record = stage.kit.session.runs().at(-1);
-        if (record === undefined) throw new Error('there is no run');
-        // A judgement that was recorded and not published counts too.
-        const events = [...new Journal(stage.disk).eventsOf(record)].map(({ event }) => event);
-        const applied = eventsOf(events, 'policy_applied').at(-1)?.data.parameters;
-        expect({ atAppend, ran: project.ran.at(-1), faults: stage.kit.faults }).toEqual({
-          atAppend,
-          ran: applied,
-          faults: [],
-        });
-        for (const ran of project.ran) expect({ atAppend, ran }).toEqual({ atAppend, ran: applied });
-      }
+      let project = new Project([]);
+      await atEveryAppend({
+        leaves,
+        text: ACTION('a', 'pay', { to: 'Ann' }),
+        scene: () => {
+          project = new Project([{ ...PAY, effects: 'idempotent' }]);
+          return sceneOf(project, { policies: [rule('ask')] });
+        },
+        check: ({ kit: { session, faults }, disk }, atAppend) => {
+          const record = session.runs().at(-1);
+          if (record === undefined) throw new Error('there is no run');
+          // A judgement that was recorded and not published counts too.
+          const events = [...new Journal(disk).eventsOf(record)].map(({ event }) => event);
+          const applied = eventsOf(events, 'policy_applied').at(-1)?.data.parameters;
+          expect(project.ran.length).toBeGreaterThan(0);
+          expect({ atAppend, faults, ran: project.ran }).toEqual({
+            atAppend,
+            faults: [],
+            ran: project.ran.map(() => applied),
+          });
+        },
+      });
     },
   );
 
@@ -261,8 +254,6 @@ describe('[K2] [C9] the parameters of a code tool', () => {
 
   test.each<[what: string, parameters: z.ZodType, code: string]>([
     ['a date', z.object({ at: z.string().transform((text) => new Date(text)) }), 'parameters_not_json'],
-    ['a bigint', z.object({ at: z.string().transform(() => 1n) }), 'parameters_not_json'],
-    ['a map', z.object({ at: z.string().transform(() => new Map()) }), 'parameters_not_json'],
     ['no object', z.object({ at: z.string() }).transform(({ at }) => at), 'parameters_not_json'],
     [
       'an error',
@@ -336,8 +327,6 @@ describe('[D3] [C9] defaults of a schema', () => {
   const OF_TYPES: readonly ToolDefinition['implementation'][] = [
     { type: 'builtin', entrypoint: 'echo' },
     { type: 'http', url: 'https://a.example/{sum}', method: 'POST', headers: {} },
-    { type: 'script', runtime: 'python3', source: '', memoryMb: null, cpus: null },
-    { type: 'container', image: 'x', build: null, memoryMb: null, cpus: null },
     { type: 'mcp', server: 's', url: 'https://a.example', auth: null, bundled: false, tool: 'pay' },
   ];
 

@@ -87,18 +87,10 @@ describe('[C9] the examples of docs/policies.md', () => {
         ['write', {}],
         ['read', {}],
       ],
-      ['runs', 'runs'],
-      Date.UTC(2026, 10, 25, 12),
-    ],
-    [
-      'Read-only hours',
-      [
-        ['write', {}],
-        ['read', {}],
-      ],
       ['deny', 'runs'],
       Date.UTC(2026, 10, 25, 17, 0),
     ],
+    ['Read-only hours', [['write', {}]], ['runs'], Date.UTC(2026, 10, 25, 12)],
     ['Read-only hours', [['write', {}]], ['deny'], Date.UTC(2026, 10, 25, 6, 59)],
     ['Read-only hours', [['write', {}]], ['deny'], Date.UTC(2026, 10, 28, 12)],
     [

@@ -12,110 +12,21 @@ function given(...asked: readonly (readonly [at: number, notes: number])[]): num
   return asked.map(([at, notes]) => at + slots.delayOf(notes, at));
 }
 
-test.each<[string, [number, number][], number[]]>([
-  [
-    'without notes: at once',
-    [
-      [0, 0],
-      [0, 0],
-      [5, 0],
-    ],
-    [0, 0, 5],
-  ],
-  [
-    'one note each: one after the other',
-    [
-      [0, 1],
-      [0, 1],
-      [0, 1],
-      [60_000, 1],
-    ],
-    [0, 1_000, 2_000, 60_000],
-  ],
-  [
-    'no notes, while others have slots',
-    [
-      [0, 1],
-      [0, 1],
-      [0, 0],
-    ],
-    [0, 1_000, 0],
-  ],
-  [
-    'two notes: each alone',
-    [
-      [0, 2],
-      [0, 2],
-      [1, 3],
-    ],
-    [0, ALONE, 2 * ALONE],
-  ],
-  [
-    'two notes, after earlier work without notes',
-    [
-      [0, 0],
-      [10, 2],
-    ],
-    [0, ALONE],
-  ],
-  [
-    'two notes, after work with one note that may still freeze',
-    [
-      [0, 1],
-      [5_000, 2],
-    ],
-    [0, ALONE],
-  ],
-  [
-    'no notes, while other work runs alone',
-    [
-      [0, 2],
-      [10, 0],
-      [20, 1],
-    ],
-    [0, ALONE, ALONE],
-  ],
-  [
-    'two notes, after work that waits for its turn',
-    [
-      [0, 2],
-      [10, 0],
-      [20, 2],
-    ],
-    [0, ALONE, 2 * ALONE],
-  ],
-  [
-    'no notes: long enough before work that runs alone, and slightly too late',
-    [
-      [0, 0],
-      [0, 2],
-      [0, 0],
-      [1, 0],
-    ],
-    [0, ALONE, 0, 2 * ALONE],
-  ],
-  [
-    'one note each, after work that ran alone',
-    [
-      [0, 2],
-      [10, 1],
-      [20, 1],
-      [ALONE, 1],
-    ],
-    [0, ALONE, ALONE + 1_000, ALONE + 2_000],
-  ],
-  [
-    'several exclusive intervals: the last one before the first gap counts',
-    [
-      [0, 2],
-      [0, 2],
-      [5, 0],
-      [5, 2],
-    ],
-    [0, ALONE, 2 * ALONE, 3 * ALONE],
-  ],
-])('[J2] %s', (_name, asked, expected) => {
-  expect(given(...asked)).toEqual(expected);
+test.each<[what: string, timesAndNotes: string, starts: number[]]>([
+  ['without notes: at once', '0:0 0:0 5:0', [0, 0, 5]],
+  ['one note each: one after the other', '0:1 0:1 0:1 60000:1', [0, 1_000, 2_000, 60_000]],
+  ['no notes, while others have slots', '0:1 0:1 0:0', [0, 1_000, 0]],
+  ['two notes: each alone', '0:2 0:2 1:3', [0, ALONE, 2 * ALONE]],
+  ['two notes, after earlier work without notes', '0:0 10:2', [0, ALONE]],
+  ['two notes, after work with one note that may still freeze', '0:1 5000:2', [0, ALONE]],
+  ['no notes, while other work runs alone', '0:2 10:0 20:1', [0, ALONE, ALONE]],
+  ['two notes, after work that waits for its turn', '0:2 10:0 20:2', [0, ALONE, 2 * ALONE]],
+  ['no notes: long enough before work that runs alone, and too late', '0:0 0:2 0:0 1:0', [0, ALONE, 0, 2 * ALONE]],
+  ['one note each, after work that ran alone', `0:2 10:1 20:1 ${ALONE}:1`, [0, ALONE, ALONE + 1_000, ALONE + 2_000]],
+  ['several exclusive intervals: the first gap counts', '0:2 0:2 5:0 5:2', [0, ALONE, 2 * ALONE, 3 * ALONE]],
+])('[J2] %s', (_what, asked, starts) => {
+  const times = asked.split(' ').map((one) => one.split(':').map(Number) as [number, number]);
+  expect(given(...times)).toEqual(starts);
 });
 
 test('[J2] work with two notes runs alone until it is proven, for any order of requests', () => {

@@ -1,89 +1,7 @@
 /** Steps that decide what runs: switch, try, return, reduce, loop, race, value and ask; from YAML to the outputs (M6). */
 import { describe, expect, test } from 'vitest';
-import type { ActionOutcome } from '../../../src/domain/action.ts';
-import type { Json, JsonObject } from '../../../src/domain/json.ts';
-import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts';
-import { bundled } from '../../support/bundled.ts';
-import { formatProblem } from '../../../src/catalog/check/problem.ts';
-import { loadManifests } from '../../../src/catalog/load.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
-import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
-import { toolExecutor } from '../../../src/executors/tool.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
-import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
-import { resultOf, sessionKit, settle } from '../../support/session-kit.ts';
-import type { SessionKit } from '../../support/session-kit.ts';
-
-/** `work` returns `give`, or its parameters; `fail: true` fails. */
-const WORK =
-  'kind: Tool\nversion: "1"\nname: work\nsummary: Works\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {type: object, additionalProperties: true}\neffects: pure\nretry: 1\n';
-
-function load(yaml: string): ResolvedWorkflow {
-  const text = `kind: Workflow\nversion: "1"\nname: flow\nsummary: Flows\n${yaml}`;
-  const { catalog, problems, warnings } = loadManifests(
-    [
-      { path: 'work.yaml', text: WORK },
-      { path: 'flow.yaml', text },
-    ],
-    { bundled },
-  );
-  expect([...problems, ...warnings].map(formatProblem)).toEqual([]);
-  const found = catalog.workflow('flow');
-  if (found === null) throw new Error('the workflow did not load');
-  return found;
-}
-
-interface Hand {
-  readonly clock: VirtualClock;
-  /** Ids of the steps that `work` ran, in the order of their starts. */
-  readonly started: string[];
-  readonly execute: (call: ActionCall, context: ActionContext) => Promise<ActionOutcome>;
-}
-
-function hand(clock: VirtualClock): Hand {
-  const started: string[] = [];
-  return {
-    clock,
-    started,
-    execute: async (call, context) => {
-      if (call.action.name !== 'work') return await toolExecutor.execute(call, context);
-      started.push(call.action.id);
-      const { give, fail, ms } = call.parameters;
-      await new Promise<void>((resolve) => void clock.schedule(Number(ms ?? 10), resolve));
-      if (fail === true) return { ok: false, error: { code: 'broken', message: 'it broke', retryable: false } };
-      return { ok: true, output: give ?? call.parameters };
-    },
-  };
-}
-
-async function finish(kit: SessionKit, clock: VirtualClock): Promise<RunResult> {
-  for (let turn = 0; turn < 400; turn += 1) {
-    await settle();
-    const run = kit.session.runs()[0];
-    if (run !== undefined && (kit.session.hasEnded(run.runId) || run.status === 'waiting'))
-      return await resultOf(kit.session, run);
-    if (clock.next !== null) clock.advance(clock.next - clock.now());
-  }
-  throw new Error(`the workflow does not end: ${JSON.stringify(kit.session.runs())}`);
-}
-
-interface Done {
-  readonly status: string;
-  readonly outputs: Json;
-  readonly error: string | undefined;
-  readonly started: readonly string[];
-}
-
-async function run(yaml: string, inputs: JsonObject = {}): Promise<Done> {
-  const workflow = load(yaml);
-  const { clock, started, execute } = hand(new VirtualClock());
-  const kit = await sessionKit({ clock, workflow, executors: { tool: execute } });
-  await kit.session.workflow(inputs);
-  const result = await finish(kit, clock);
-  expect(kit.faults).toEqual([]);
-  const { status, outputs = null, error } = result;
-  return { status, outputs, error: error?.message, started };
-}
+import type { Json } from '../../../src/domain/json.ts';
+import { approve, atEveryAppend, finish, load, run, Shop } from './flows.ts';
 
 describe('[M6] value', () => {
   test('its result is the value, with references; text with a $ stays text', async () => {
@@ -335,23 +253,21 @@ describe('[M6] [J8] ask', () => {
     [true, { shipped: true }, ['ship']],
     [false, { shipped: false }, []],
   ])('waits for the decision of a person: %j', async (approved, outputs, started) => {
-    const workflow = load(FLOW);
-    const { clock, started: ran, execute } = hand(new VirtualClock());
-    const id = `apr_${'1'.repeat(32)}`;
-    const kit = await sessionKit({ clock, workflow, executors: { tool: execute }, approvalIds: () => id });
+    const shop = new Shop();
+    const kit = await shop.kit(load(FLOW));
     await kit.session.workflow({ what: 'it' });
-    expect(await finish(kit, clock)).toMatchObject({ status: 'waiting' });
-    expect(ran).toEqual([]);
+    expect(await finish(kit)).toMatchObject({ status: 'waiting' });
+    expect(shop.started).toEqual([]);
     const asked = kit.events.find(({ type }) => type === 'approval_requested');
     expect(JSON.stringify(asked)).toContain('Ship it?');
-    await kit.session.resolveApproval(id, approved, null);
-    expect(await finish(kit, clock)).toMatchObject({ status: 'completed', outputs });
-    expect(ran).toEqual(started);
+    await approve(kit, approved);
+    expect(await finish(kit)).toMatchObject({ status: 'completed', outputs });
+    expect(shop.started).toEqual(started);
   });
 });
 
 test('[J2] [M6] all of these survive a crash at every append', async () => {
-  const workflow = load(`steps:
+  const flow = `steps:
   - name: safe
     type: try
     steps: [{ name: bad, type: tool, target: work, parameters: { fail: true } }]
@@ -366,33 +282,6 @@ test('[J2] [M6] all of these survive a crash at every append', async () => {
     value: $(steps.mend)
     cases: [{ value: mended, steps: [{ name: out, type: return, value: { sum: $(steps.sum), mend: $(steps.mend) } }] }]
   - { name: never, type: tool, target: work }
-`);
-  for (let atAppend = 1; atAppend < 200; atAppend += 1) {
-    const disk = openNodeSql();
-    const first = new CrashingSql(disk, { atAppend, leaves: 'unsynced' });
-    const one = hand(new VirtualClock());
-    const begun = (async () => {
-      const kit = await sessionKit({ clock: one.clock, workflow, executors: { tool: one.execute }, sql: first });
-      await kit.session.workflow({});
-      return await finish(kit, one.clock);
-    })();
-    const gone = (async () => {
-      while (!first.crashed) await new Promise((resolve) => setImmediate(resolve));
-    })();
-    const whole = await Promise.race([begun.catch(() => null), gone.then(() => null)]);
-    begun.catch(() => undefined);
-    if (whole !== null) {
-      expect(atAppend).toBeGreaterThan(15);
-      return;
-    }
-    const next = hand(new VirtualClock());
-    const sql = new CrashingSql(disk, null);
-    const kit = await sessionKit({ clock: next.clock, workflow, executors: { tool: next.execute }, sql });
-    await kit.session.recover();
-    if (kit.session.runs().length === 0) await kit.session.workflow({});
-    expect(await finish(kit, next.clock), `crash at append ${atAppend}`).toMatchObject({
-      status: 'completed',
-      outputs: { sum: '12', mend: 'mended' },
-    });
-  }
+`;
+  await atEveryAppend(flow, ({ outputs }) => expect(outputs).toEqual({ sum: '12', mend: 'mended' }));
 });
