@@ -17,7 +17,7 @@ const PATTERNS =
   ^[^\s@]+@[^\s@]+\.[a-z]{2,}$ ^https?://`.split(/\s+/);
 const TEXTS = [
   ...'ab\n\r\t\v\b\0 \u00a0\u2028\ufefféß😀_1-./]$AB',
-  ...['', 'ab', 'aab', 'aaa', 'a\n', '\na', 'a b', '555-1234', 'x@y.zz', 'http://x'],
+  ...',ab,aab,aaa,a\n,\na,a b,555-1234,x@y.zz,http://x'.split(','),
 ];
 
 describe('patterns in schemas', () => {

@@ -62,14 +62,13 @@ const SCHEMAS: readonly JsonObject[] = [
   { prefixItems: [true], unevaluatedItems: { type: 'integer' } },
 ];
 
-const VALUES: readonly Json[] = [
-  ...[null, true, 0, 1, 1.5, 0.3, -2, 3, '', 'a', 'aaa', 'ab', '😀😀', 'x@y.zz'],
-  ...['2026-01-01T00:00:00Z', 'https://example.com/a?b#c', [], [1], [1, 1], [1, 'a'], ['a', 1, 2, 3], [[1], ['1']]],
-  ...[{}, { a: 1 }, { a: 1, b: 'x' }, { a: [1, null], b: 'x' }, { b: 0 }, { bb: 2, a: {} }],
-  ...[{ a: { a: { a: {} } } }, { a: { a: { c: 1 } } }, { constructor: 1 }],
-  JSON.parse('[{"a":1,"b":2},{"b":2,"a":1}]') as Json,
-  JSON.parse('{"__proto__": 1}') as Json,
-];
+const VALUES = JSON.parse(`[
+  null, true, 0, 1, 1.5, 0.3, -2, 3, "", "a", "aaa", "ab", "😀😀", "x@y.zz",
+  "2026-01-01T00:00:00Z", "https://example.com/a?b#c",
+  [], [1], [1, 1], [1, "a"], [{"a": 1, "b": 2}, {"b": 2, "a": 1}], ["a", 1, 2, 3], [[1], ["1"]],
+  {}, {"a": 1}, {"a": 1, "b": "x"}, {"a": [1, null], "b": "x"}, {"b": 0}, {"bb": 2, "a": {}},
+  {"a": {"a": {"a": {}}}}, {"a": {"a": {"c": 1}}}, {"constructor": 1}, {"__proto__": 1}
+]`) as readonly Json[];
 
 describe('[M3] a JSON Schema', () => {
   test.each(SCHEMAS)('%j gives the same result as ajv', (schema) => {

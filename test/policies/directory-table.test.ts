@@ -176,6 +176,9 @@ test('C6: a page reads a bounded number of rows, however rare its filters are', 
 });
 
 describe('C6: shards', () => {
+  type Entry = DirectoryEntry;
+  type Six = [Entry, Entry, Entry, Entry, Entry, Entry];
+
   test('a session is always in the same one, and they are used evenly', () => {
     const counts = new Map<string, number>();
     for (let number = 0; number < 16_000; number += 1) {
@@ -194,15 +197,7 @@ describe('C6: shards', () => {
   });
 
   test('pages of several are merged; what lies behind an unread part of one comes with the next page', () => {
-    const entries = [9, 8, 7, 6, 5, 4].map((number) => entryOf(number));
-    const [a, b, c, d, e, f] = entries as [
-      DirectoryEntry,
-      DirectoryEntry,
-      DirectoryEntry,
-      DirectoryEntry,
-      DirectoryEntry,
-      DirectoryEntry,
-    ];
+    const [a, b, c, d, e, f] = [9, 8, 7, 6, 5, 4].map((number) => entryOf(number)) as Six;
     const whole = (...given: DirectoryEntry[]): { entries: DirectoryEntry[]; scannedTo: null } => ({
       entries: given,
       scannedTo: null,

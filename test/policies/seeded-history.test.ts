@@ -63,6 +63,7 @@ test('[C1] only what is shown or returned is kept', async () => {
 });
 
 describe('[C1] a history is refused', () => {
+  const DEEP = `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
   test.each<[string, readonly GivenMessage[], string]>([
     ['with an empty user message', [{ role: 'user', content: ' \n' }], 'history[0]: a user message must not be empty'],
     ['with an empty answer', [hi, { role: 'assistant', content: '' }], 'history[1]: an assistant message must have'],
@@ -93,12 +94,8 @@ describe('[C1] a history is refused', () => {
     ]),
     [
       'with arguments that are too deep',
-      [
-        hi,
-        { role: 'assistant', tool_calls: [call('a', `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`)] },
-        result('a'),
-      ],
-      'must be a JSON object',
+      [hi, { role: 'assistant', tool_calls: [call('a', DEEP)] }, result('a')],
+      'JSON object',
     ],
   ])('%s', async (_, history, message) => {
     expect(await refusal(history)).toEqual(['invalid_history', expect.stringContaining(message) as string]);

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { hostScene } from '../../support/host-scene.ts';
-import { runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
+import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
@@ -240,23 +240,6 @@ describe('[P12] [S7] parameters are resolved once, without approval too', () => 
     await stage.start();
     const again = stage.calls.slice(3).find(({ action }) => action.id === 'a');
     expect(again?.parameters).toEqual({ f: 1, s: null });
-  });
-
-  test('[J2] an attempt interrupted by crashes runs again with the same parameters on every host', async () => {
-    const stage = await scene();
-    await stage.run(SET('s1', { name: 'Ann' }));
-    await stage.run(
-      ACTION('a', 'free', { to: '$to.name', text: '$nothing' }),
-      ACTION('b', 'free', { to: '$to' }),
-      SET('s2', 'Mallory'),
-    );
-    await stage.start();
-    await stage.start();
-    const of = (id: string): readonly JsonObject[] =>
-      stage.calls.filter(({ action }) => action.id === id).map(({ parameters }) => parameters);
-    expect(of('a')).toEqual(Array.from({ length: 3 }, () => ({ to: 'Ann', text: '$nothing' })));
-    expect(of('b')).toEqual(Array.from({ length: 3 }, () => ({ to: { name: 'Ann' } })));
-    expect(stage.kit.faults).toEqual([]);
   });
 
   test('[J6] an external value is stored once in the journal, for any number of references', async () => {

@@ -6,7 +6,6 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
-import { atEveryAppend } from '../../support/at-every-append.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { hostScene, HostScene } from '../../support/host-scene.ts';
@@ -301,15 +300,6 @@ describe('[J2] [J9] a question across hosts', () => {
     ]);
     await stage.start();
     expect(stage.kit.faults).toEqual([]);
-    expect(stage.typesOf('action_started', 'approval_requested', 'approval_resolved', 'action_completed')).toEqual([
-      'approval_requested',
-      'approval_resolved',
-      'action_started',
-      'approval_requested',
-      'approval_resolved',
-      'action_started',
-      'action_completed',
-    ]);
   });
 
   test('is not withdrawn by a replay', async () => {
@@ -358,26 +348,53 @@ describe('[J2] [J9] a question across hosts', () => {
       return asks({ message: `After ${got.length}`, schema, state: { got } });
     };
 
-  test.each(['torn', 'unsynced'] as const)('ends the same if the host is lost at any append (%s)', async (leaves) => {
-    let calls: ActionCall[] = [];
-    await atEveryAppend({
-      leaves,
-      text: ACTION('a', 'careful', { to: 'Rome' }),
-      scene: () => new HostScene({ tools: TOOLS, executors: { tool: insistent((calls = [])) } }),
-      content: (stage, id) => {
-        const { question } = stage.kit.session.approval(id);
-        return question === null ? null : { n: question.message === 'After 0' ? 10 : 20 };
-      },
-      check: async ({ kit: { session, faults } }, atAppend) => {
+  test.each(['torn', 'unsynced'] as const)(
+    '[C9] [P12] judgement, approval, questions and parameters are the same if the host is lost at any append (%s)',
+    async (leaves) => {
+      let isCrashed = true;
+      let crashes = 0;
+      for (let atAppend = 1; isCrashed; atAppend += 1) {
+        const calls: ActionCall[] = [];
+        const stage = new HostScene({
+          tools: TOOLS,
+          variables: { to: 'Rome' },
+          policies: [
+            { when: 'action.type == "tool" && parameters.to == "Mallory"', do: 'deny', message: null },
+            { when: 'action.name == "book"', do: 'ask', message: null },
+          ],
+          executors: { tool: insistent(calls) },
+        });
+        // The session is created by a host that survives it.
+        await stage.start();
+        await stage.start({ atAppend, leaves });
+        const text = `${ACTION('a', 'book', { to: '$to' })}${SET('s', 'Mallory')}${ACTION('c', 'book', { to: '$to' }, { depends_on: ['s'] })}`;
+        stage.run(text).catch(() => undefined);
+        await settle();
+        isCrashed = stage.crashed;
+        if (stage.crashed) await stage.start();
+        if (stage.kit.session.runCount === 0) await stage.run(text);
+        await stage.pass();
+        for (let turn = 0; turn < 10 && stage.open.length > 0; turn += 1) {
+          const [id = ''] = stage.open;
+          const { question } = stage.kit.session.approval(id);
+          const content = question === null ? null : { n: question.message === 'After 0' ? 10 : 20 };
+          stage.kit.session.resolveApproval(id, true, null, content).catch(() => undefined);
+          await settle();
+          isCrashed ||= stage.crashed;
+          if (stage.crashed) await stage.start();
+          await stage.pass();
+        }
+        crashes += isCrashed ? 1 : 0;
+        const { session, faults } = stage.kit;
         const run = session.runs().at(-1);
         if (run === undefined) throw new Error('there is no run');
         const { status, actions } = await resultOf(session, run);
-        const outputs = actions.map(({ output }) => output);
-        expect({ atAppend, faults, status, outputs }).toEqual({
+        const ends = Object.fromEntries(actions.map(({ id, output, error }) => [id, output ?? error?.code]));
+        expect({ atAppend, faults, status, ends }).toMatchObject({
           atAppend,
           faults: [],
           status: 'completed',
-          outputs: [[10, 20]],
+          ends: { a: [10, 20], c: 'policy_denied' },
         });
         // The answer of an attempt depends on its number only.
         const answers = [
@@ -385,8 +402,11 @@ describe('[J2] [J9] a question across hosts', () => {
           { state: { got: [] }, content: { n: 10 } },
           { state: { got: [10] }, content: { n: 20 } },
         ];
-        for (const { attempt, answer } of calls) expect([attempt, answer]).toEqual([attempt, answers[attempt - 1]]);
-      },
-    });
-  });
+        for (const { attempt, answer, parameters } of calls) {
+          expect([attempt, answer, parameters]).toEqual([attempt, answers[attempt - 1], { to: 'Rome' }]);
+        }
+      }
+      expect(crashes).toBeGreaterThan(9);
+    },
+  );
 });

@@ -68,70 +68,63 @@ describe('[C9] the examples of docs/policies.md', () => {
     ).toEqual(['runs', 'ask', 'deny']);
   });
 
-  test.each<[string, readonly Call[], readonly string[], number?]>([
+  const long = 'text '.repeat(20_000);
+  test.each<[heading: string, callsAndDecisions: readonly string[], at?: number]>([
     [
       'Spending limits',
       [
-        ['pay', { amount: 20 }],
-        ['pay', { amount: 200 }],
-        ['pay', { amount: 501 }],
-        ['pay', { amount: 5 }],
-        ['pay', { amount: 5 }],
-        ['other', {}],
+        'pay {"amount": 20} runs',
+        'pay {"amount": 200} ask',
+        'pay {"amount": 501} deny',
+        'pay {"amount": 5} deny',
+        'pay {"amount": 5} deny',
+        'other {} runs',
       ],
-      ['runs', 'ask', 'deny', 'deny', 'deny', 'runs'],
     ],
-    [
-      'Read-only hours',
-      [
-        ['write', {}],
-        ['read', {}],
-      ],
-      ['deny', 'runs'],
-      Date.UTC(2026, 10, 25, 17, 0),
-    ],
-    ['Read-only hours', [['write', {}]], ['runs'], Date.UTC(2026, 10, 25, 12)],
-    ['Read-only hours', [['write', {}]], ['deny'], Date.UTC(2026, 10, 25, 6, 59)],
-    ['Read-only hours', [['write', {}]], ['deny'], Date.UTC(2026, 10, 28, 12)],
+    ['Read-only hours', ['write {} runs'], Date.UTC(2026, 10, 25, 12)],
+    ['Read-only hours', ['write {} deny', 'read {} runs'], Date.UTC(2026, 10, 25, 17, 0)],
+    ['Read-only hours', ['write {} deny'], Date.UTC(2026, 10, 25, 6, 59)],
+    ['Read-only hours', ['write {} deny'], Date.UTC(2026, 10, 28, 12)],
     [
       'Allowed hosts for a tool',
       [
-        ['web_fetch', { url: 'https://docs.example.com/page' }],
-        ['web_fetch', { url: 'https://DOCS.example.com:443/' }],
-        ['web_fetch', { url: 'https://docs.example.com.evil.example/' }],
-        ['web_fetch', { url: 'https://docs.example.com@evil.example/' }],
-        ['web_fetch', { url: 'not a url' }],
-        ['web_fetch', {}],
-        ['other', { url: 'https://evil.example/' }],
+        'web_fetch {"url": "https://docs.example.com/page"} runs',
+        'web_fetch {"url": "https://DOCS.example.com:443/"} runs',
+        'web_fetch {"url": "https://docs.example.com@evil.example/"} deny',
+        'web_fetch {"url": "not a url"} deny',
+        'web_fetch {} deny',
+        'other {"url": "https://evil.example/"} runs',
       ],
-      ['runs', 'runs', 'deny', 'deny', 'deny', 'deny', 'runs'],
     ],
     [
       'A second pair of eyes for deletions',
       [
-        ['delete_user', {}],
-        ['request', { method: 'DELETE' }],
-        ['request', { method: 'GET' }],
-        ['query', { sql: 'Drop table t' }],
-        ['query', { sql: 'SELECT 1' }],
+        'delete_user {} ask',
+        'request {"method": "DELETE"} ask',
+        'request {"method": "GET"} runs',
+        'query {"sql": "Drop table t"} ask',
+        'query {"sql": "SELECT 1"} runs',
       ],
-      ['ask', 'ask', 'runs', 'ask', 'runs'],
     ],
     [
       'No personal data to a certain tool',
       [
-        ['web_search', { q: 'who is ada@example.com?' }],
-        ['web_search', { q: 'account DE89 3704 0044 0532 0130 00' }],
-        ['web_search', { q: 'account GB29NWBK60161331926819' }],
-        ['web_search', { q: `ada@example.com ${'text '.repeat(20_000)}` }],
-        ['web_search', { q: { deep: ['x', { mail: 'a@b.example' }] } }],
-        ['web_search', { q: 'the weather in Rome' }],
-        ['send_mail', { to: 'ada@example.com' }],
+        'web_search {"q": "who is ada@example.com?"} deny',
+        'web_search {"q": "account DE89 3704 0044 0532 0130 00"} deny',
+        'web_search {"q": "account GB29NWBK60161331926819"} deny',
+        `web_search {"q": "ada@example.com ${long}"} deny`,
+        'web_search {"q": {"deep": ["x", {"mail": "a@b.example"}]}} deny',
+        'web_search {"q": "the weather in Rome"} runs',
+        'send_mail {"to": "ada@example.com"} runs',
       ],
-      ['deny', 'deny', 'deny', 'deny', 'deny', 'runs', 'runs'],
     ],
-  ])('%s', async (heading, calls, expected, at) => {
-    expect(await decisions(rulesOf(`${HEAD}${blockOf(`### ${heading}`)}`), calls, at)).toEqual(expected);
+  ])('%s', async (heading, expected, at) => {
+    const calls = expected.map((text): Call => {
+      const [, name = '', parameters = ''] = /^(\w+) (\{.*\}) \w+$/.exec(text) ?? [];
+      return [name, JSON.parse(parameters) as JsonObject];
+    });
+    const decided = await decisions(rulesOf(`${HEAD}${blockOf(`### ${heading}`)}`), calls, at);
+    expect(decided).toEqual(expected.map((text) => text.split(' ').at(-1)));
   });
 
   test('the setting', () => {

@@ -69,37 +69,16 @@ test('[S10] every unfinished action gets an end, then the run ends', () => {
   const request = { approval_id: 'apr_1', type: 'tool', sha256: '', bytes: 0, complete: true } as const;
   write('approval_requested', request, 2, { id: 'waits', key: '2/0' });
   const events = endAbandonedRun(journal, run, { at: 9, error: ERROR });
+  const unknown = {
+    code: 'outcome_unknown',
+    message: 'The action had started, and its outcome is unknown',
+    retryable: false,
+  };
+  const [of, none] = [{ name: 'echo', timestamp: 9 }, undefined];
   expect(shown(events)).toEqual([
-    {
-      type: 'action_failed',
-      iteration: 1,
-      id: 'started',
-      name: 'echo',
-      timestamp: 9,
-      data: {
-        error: {
-          code: 'outcome_unknown',
-          message: 'The action had started, and its outcome is unknown',
-          retryable: false,
-        },
-      },
-    },
-    {
-      type: 'action_cancelled',
-      iteration: 2,
-      id: 'waits',
-      name: 'echo',
-      timestamp: 9,
-      data: { reason: 'it was stopped' },
-    },
-    {
-      type: 'agent_failed',
-      iteration: 2,
-      id: undefined,
-      name: undefined,
-      timestamp: 9,
-      data: { error: ERROR, iterations: 2 },
-    },
+    { type: 'action_failed', iteration: 1, id: 'started', ...of, data: { error: unknown } },
+    { type: 'action_cancelled', iteration: 2, id: 'waits', ...of, data: { reason: 'it was stopped' } },
+    { type: 'agent_failed', iteration: 2, id: none, ...of, name: none, data: { error: ERROR, iterations: 2 } },
   ]);
   const states = journal.range({ after: (events[0]?.seq ?? 0) - 1, limit: 9 }).map(({ state }) => state);
   expect(states).toEqual([{ key: '1/1' }, { key: '2/0' }, null]);

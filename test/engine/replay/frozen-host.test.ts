@@ -22,7 +22,6 @@ const SLOW = `${act('a', 'slow').replace('id=', 'timeout="3600" id=')}<response 
 /** Successive hosts on the databases of several sessions, as `npm start` or the platform starts them. */
 class World {
   readonly disks: NodeSql[];
-  readonly isWatched: boolean;
   now = 1_000_000;
   /** Until then freezing and slow tools only never answer. */
   isArmed = true;
@@ -36,9 +35,8 @@ class World {
     isFrozen: boolean;
   } | null = null;
 
-  constructor(sessions: number, isWatched = true) {
+  constructor(sessions: number) {
     this.disks = Array.from({ length: sessions }, () => openNodeSql());
-    this.isWatched = isWatched;
   }
 
   /**
@@ -51,9 +49,7 @@ class World {
     const host = { sqls, kits: [] as SessionKit[], clock, isFrozen: false };
     this.host = host;
     const slots = new QuarantineSlots();
-    const description: HostLife = this.isWatched
-      ? { life: this.life, frozen: [...this.frozen] }
-      : { life: null, frozen: [] };
+    const description: HostLife = { life: this.life, frozen: [...this.frozen] };
     for (const sql of sqls) {
       const kit = await sessionKit({
         ...options,
@@ -79,7 +75,7 @@ class World {
   freeze(): void {
     if (this.host === null || this.host.isFrozen) return;
     this.host.isFrozen = true;
-    if (this.isWatched) this.frozen.push(this.life);
+    this.frozen.push(this.life);
     this.end();
   }
 
@@ -136,8 +132,8 @@ const statuses = async ({ session }: SessionKit): Promise<unknown[]> =>
   );
 
 /** A world whose first host was frozen by the first message of its first session. */
-async function frozenWorld(sessions = 1, isWatched = true): Promise<World> {
-  const world = new World(sessions, isWatched);
+async function frozenWorld(sessions = 1): Promise<World> {
+  const world = new World(sessions);
   const [first, ...others] = await world.start();
   for (const other of others) await post(other, SLOW);
   await settle();
@@ -251,33 +247,7 @@ describe('[J2] a run that freezes its host', () => {
 });
 
 describe('[J2] harmless work', () => {
-  test('is never quarantined because hosts are killed, however soon and often', async () => {
-    const world = new World(1);
-    const [first] = await world.start();
-    await post(one(first), SLOW);
-    for (let kill = 1; kill < limits.recoveries; kill += 1) {
-      world.end();
-      const [kit] = await world.start();
-      await kit?.session.wake();
-      expect([kill, ...(await statuses(one(kit)))]).toEqual([kill, 'running']);
-    }
-  });
-
-  test('is not quarantined by hosts that freeze after its proving time', async () => {
-    const world = new World(1);
-    const [first] = await world.start();
-    await post(one(first), SLOW);
-    for (let start = 1; start <= 2 * limits.frozenStarts; start += 1) {
-      world.end();
-      await world.start();
-      await world.live(limits.provenMs + 1_000);
-      expect(world.disks[0]?.exec('SELECT * FROM taken_up')).toEqual([]);
-      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
-      world.freeze();
-    }
-  });
-
-  test.each([1, 2, 7, 30])('of %i other sessions continues, whatever the order of their alarms', async (others) => {
+  test.each([1, 7])('of %i other sessions continues, whatever the order of their alarms', async (others) => {
     const world = await frozenWorld(others + 1);
     let at = 7;
     const shuffled = (): number[] =>
@@ -305,32 +275,6 @@ describe('[J2] harmless work', () => {
     await settle();
     expect(isRead).toBe(true);
     expect(await Promise.all(kits.slice(1).map(statuses))).toEqual([['running'], ['running']]);
-  });
-});
-
-describe('[J2] a host without a supervisor', () => {
-  test('counts the ends of its object: three in a row, shortly after the start of the work, quarantine the run', async () => {
-    const world = await frozenWorld(1, false);
-    for (let start = 1; start <= limits.frozenStarts; start += 1) {
-      await world.start();
-      await world.live(30_000);
-      expect(world.host?.isFrozen).toBe(true);
-    }
-    await world.start();
-    await world.live(30_000);
-    expect(await statuses(one(world.host?.kits[0]))).toEqual(['failed: recovery_exhausted']);
-  });
-
-  test('with occasional ends: work that ran long enough in between is harmless', async () => {
-    const world = new World(1, false);
-    const [first] = await world.start();
-    await post(one(first), SLOW);
-    for (let end = 1; end <= 3 * limits.frozenStarts; end += 1) {
-      world.end();
-      await world.start();
-      await world.live(end % 2 === 0 ? limits.provenMs + 1_000 : 1_000);
-      expect(await statuses(one(world.host?.kits[0]))).toEqual(['running']);
-    }
   });
 });
 

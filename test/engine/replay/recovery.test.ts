@@ -269,6 +269,7 @@ function checkJournal({ world, last }: { world: World; last: Host }): void {
     'ids without a gap',
   ).toEqual(events.map((_, index) => index + 1));
   // Readers have received exactly the events of the journal: no event was lost.
+  expect(world.sent.length).toBeGreaterThan(5);
   for (const event of world.sent) expect(event).toEqual(events[(event.seq ?? 0) - 1]);
   const queued = events.filter(({ type }) => type === 'action_queued');
   for (const { iteration, action_id: id } of queued) {

@@ -184,27 +184,12 @@ describe('[J2] events that a replayed run produces again', () => {
     expect(record.empty).toBe(false);
   });
 
-  const made: readonly (readonly [string, JournaledEventType, string | null, string])[] = [
-    [
-      'another event',
-      'action_skipped',
-      'a',
-      'action_queued of "a" at 2, but this version would write action_skipped of "a"',
-    ],
-    [
-      'another action',
-      'action_queued',
-      'b',
-      'action_queued of "a" at 2, but this version would write action_queued of "b"',
-    ],
-    [
-      'no action',
-      'iteration_started',
-      null,
-      'action_queued of "a" at 2, but this version would write iteration_started',
-    ],
-  ];
-  test.each(made)('[J9] a version that would write %s does not continue the run', (_name, type, actionId, words) => {
+  test.each<[string, JournaledEventType, string | null, string]>([
+    ['another event', 'action_skipped', 'a', 'action_skipped of "a"'],
+    ['another action', 'action_queued', 'b', 'action_queued of "b"'],
+    ['no action', 'iteration_started', null, 'iteration_started'],
+  ])('[J9] a version that would write %s does not continue the run', (_name, type, actionId, other) => {
+    const words = `action_queued of "a" at 2, but this version would write ${other}`;
     const { run, write, replay } = recording();
     write('action_queued', CALL, { key: '1/0', estimate: 1 }, 'a');
     const record = replay();

@@ -6,6 +6,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifests/workflow.ts';
 import { OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { workflowText } from '../../../src/engine/workflow/workflow.ts';
+import { load } from './flows.ts';
 import { definition, step } from './steps.ts';
 import type { StepText } from './steps.ts';
 
@@ -24,7 +25,7 @@ interface Written {
 
 /** Writes a workflow to its end. The outcomes of the steps are in `endings`, default null. */
 async function write(
-  workflow: WorkflowDefinition,
+  workflow: WorkflowDefinition | string,
   {
     inputs = {},
     endings = {},
@@ -41,7 +42,8 @@ async function write(
     },
   };
   try {
-    for await (const piece of workflowText(workflow, inputs, view)) pieces.push(piece);
+    const program = typeof workflow === 'string' ? load(workflow).workflow : workflow;
+    for await (const piece of workflowText(program, inputs, view)) pieces.push(piece);
   } catch (fault) {
     error = fault;
   }
@@ -51,6 +53,10 @@ async function write(
   );
   return { actions, error, text };
 }
+
+/** Steps that call the tool `work`, for a list in YAML. */
+const works = (...names: string[]): string =>
+  names.map((name) => `{ name: ${name}, type: tool, target: work }`).join(', ');
 
 const only = async (given: StepText, options: Parameters<typeof write>[1] = {}): Promise<JsonObject | undefined> =>
   (await write(definition([given]), options)).actions[0];
@@ -240,32 +246,21 @@ describe('[M6] outputs', () => {
 
 describe('[M6] groups', () => {
   const COLLECTS = { type: 'tool', name: '_collect' };
+  const WORK = { type: 'tool', name: 'work', parameters: {} };
 
   test('a conditional depends on its gate, writes the chosen branch, and skips referenced steps of the other', async () => {
-    const group = step({
-      name: 'choice',
-      type: 'conditional',
-      condition: 'trigger.yes',
-      steps: [step({ name: 'x' }), step({ name: 'y' })],
-      otherwise: [step({ name: 'z' }), step({ name: 'unnamed' }), step({ name: 'x' })],
-    });
-    const after = { name: 'after', parameters: { x: '$(steps.x)', z: '$(steps.z)' } };
-    const yes = await write(definition([{ name: 'first' }, group, after]), { inputs: { yes: true } });
+    const group = `{ name: choice, type: conditional, condition: trigger.yes, steps: [${works('x', 'y')}], else: [${works('z', 'unnamed', 'x')}] }`;
+    const after = `{ name: after, type: tool, target: work, parameters: { x: $(steps.x), z: $(steps.z) } }`;
+    const yes = await write(`steps: [${works('first')}, ${group}, ${after}]`, { inputs: { yes: true } });
     expect(yes.actions.slice(1, -1)).toEqual([
       { id: 'choice_gate', ...COLLECTS, parameters: {}, depends_on: ['first'], when: 'true' },
-      {
-        id: 'after',
-        type: 'tool',
-        name: 'work',
-        parameters: { x: '${x}', z: '${z}' },
-        depends_on: ['choice', 'x', 'z'],
-      },
+      { id: 'after', ...WORK, parameters: { x: '${x}', z: '${z}' }, depends_on: ['choice', 'x', 'z'] },
       { id: 'z', ...COLLECTS, parameters: {}, depends_on: ['choice_gate'], when: 'false' },
-      { id: 'x', type: 'tool', name: 'work', parameters: {}, depends_on: [] },
-      { id: 'y', type: 'tool', name: 'work', parameters: {}, depends_on: ['x'] },
+      { id: 'x', ...WORK, depends_on: [] },
+      { id: 'y', ...WORK, depends_on: ['x'] },
       { id: 'choice', ...COLLECTS, parameters: { x: '${x}', y: '${y}' }, depends_on: ['x', 'y'] },
     ]);
-    const no = await write(definition([group, after]), {
+    const no = await write(`steps: [${group}, ${after}]`, {
       inputs: { yes: false },
       endings: { choice_gate: { status: 'skipped' } },
     });
@@ -273,43 +268,35 @@ describe('[M6] groups', () => {
   });
 
   test('without another branch, or after a cancelled gate, referenced steps are skipped', async () => {
-    const group = (otherwise: readonly WorkflowStep[]): StepText => ({
-      name: 'choice',
-      type: 'conditional',
-      steps: [step({ name: 'x' })],
-      otherwise,
+    const group = (more: string): string =>
+      `{ name: choice, type: conditional, condition: trigger.yes, steps: [${works('x')}]${more} }`;
+    const after = (name: string): string =>
+      `{ name: after, type: tool, target: work, parameters: { x: $(steps.${name}), z: $(trigger.z) } }`;
+    const skipped = await write(`steps: [${group('')}, ${after('x')}]`, {
+      endings: { choice_gate: { status: 'skipped' } },
     });
-    const after = { name: 'after', parameters: { x: '$(steps.x)', z: '$(trigger.z)' } };
-    const skipped = await write(definition([group([]), after]), { endings: { choice_gate: { status: 'skipped' } } });
     expect(skipped.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['x']);
-    expect(skipped.actions.find(({ id }) => id === 'choice')).toEqual({
-      id: 'choice',
-      ...COLLECTS,
-      parameters: {},
-      depends_on: ['choice_gate'],
+    const nothing = { id: 'choice', ...COLLECTS, parameters: {}, depends_on: ['choice_gate'] };
+    expect(skipped.actions.find(({ id }) => id === 'choice')).toEqual(nothing);
+    const both = await write(`steps: [${group(`, else: [${works('z')}]`)}, ${after('z')}]`, {
+      endings: { choice_gate: { status: 'cancelled' } },
     });
-    const both = await write(
-      definition([group([step({ name: 'z' })]), { ...after, parameters: { x: '$(steps.z)' } }]),
-      {
-        endings: { choice_gate: { status: 'cancelled' } },
-      },
-    );
     expect(both.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['z']);
   });
 
   test('a for_each writes its steps once per item, and collects the last outcome of each', async () => {
-    const each = step({
-      name: 'each',
-      type: 'for_each',
-      items: '$(steps.list)',
-      steps: [
-        step({ name: 'one', parameters: { v: '$(item.n)', at: '$(index)', text: 'no. $(index)' } }),
-        step({ name: 'two' }),
-      ],
-    });
-    const { actions } = await write(definition([{ name: 'list' }, each]), {
-      endings: { each_items: { output: { items: [{ n: '$a' }, { n: 2 }] } } },
-    });
+    const { actions } = await write(
+      `steps:
+  - { name: list, type: tool, target: work }
+  - name: each
+    type: for_each
+    items: $(steps.list)
+    steps:
+      - { name: one, type: tool, target: work, parameters: { v: $(item.n), at: $(index), text: no. $(index) } }
+      - { name: two, type: tool, target: work }
+`,
+      { endings: { each_items: { output: { items: [{ n: '$a' }, { n: 2 }] } } } },
+    );
     const rows = Object.fromEntries(actions.map(({ id, parameters, depends_on: after }) => [id, [parameters, after]]));
     expect(rows).toEqual({
       list: [{}, []],
@@ -324,27 +311,24 @@ describe('[M6] groups', () => {
   });
 
   test('a for_each in a for_each, and a branch in one, have the ids of their items', async () => {
-    const inner = step({
-      name: 'inner',
-      type: 'for_each',
-      items: '$(item)',
-      steps: [step({ name: 'x', condition: 'item > 1 && index == 0 && has(item)' })],
-    });
-    const choice = step({
-      name: 'choice',
-      type: 'conditional',
-      condition: 'has(item.n)',
-      steps: [step({ name: 'yes' })],
-      otherwise: [step({ name: 'no' })],
-    });
-    const last = step({
-      name: 'last',
-      parameters: { yes: '$(steps.yes)', no: '$(steps.no)', inner: '$(steps.inner)' },
-    });
-    const outer = step({ name: 'outer', type: 'for_each', items: 'x', steps: [inner, choice, last] });
-    const { actions } = await write(definition([outer]), {
-      endings: { outer_items: { output: { items: [[5, 6]] } }, outer_0_inner_items: { output: { items: [5, 6] } } },
-    });
+    const { actions } = await write(
+      `steps:
+  - name: outer
+    type: for_each
+    items: $(trigger.list)
+    steps:
+      - name: inner
+        type: for_each
+        items: $(item)
+        steps: [{ name: x, type: tool, target: work, condition: item > 1 && index == 0 && has(item) }]
+      - { name: choice, type: conditional, condition: has(item.n), steps: [${works('yes')}], else: [${works('no')}] }
+      - name: last
+        type: tool
+        target: work
+        parameters: { yes: $(steps.yes), no: $(steps.no), inner: $(steps.inner) }
+`,
+      { endings: { outer_items: { output: { items: [[5, 6]] } }, outer_0_inner_items: { output: { items: [5, 6] } } } },
+    );
     const rows = actions.map(({ id, depends_on: after, when = null }) => [id, after, when]);
     expect(rows).toEqual(
       expect.arrayContaining([
@@ -375,12 +359,15 @@ describe('[M6] groups', () => {
   });
 
   test('parallel steps have only their own dependencies, and run in sequence under a low limit', async () => {
-    const steps = [
-      step({ name: 'c', dependsOn: ['b'] }),
-      step({ name: 'a' }),
-      step({ name: 'b', parameters: { a: '$(steps.a)' } }),
-    ];
-    const { actions } = await write(definition([{ name: 'both', type: 'parallel', concurrency: 1, steps }]));
+    const { actions } = await write(`steps:
+  - name: both
+    type: parallel
+    concurrency: 1
+    steps:
+      - { name: c, type: tool, target: work, depends_on: [b] }
+      - { name: a, type: tool, target: work }
+      - { name: b, type: tool, target: work, parameters: { a: $(steps.a) } }
+`);
     expect(actions.slice(0, -1).map(({ id, depends_on: after }) => [id, after])).toEqual([
       ['both_gate', []],
       ['a', []],
@@ -393,35 +380,29 @@ describe('[M6] groups', () => {
 
   test('a skipped parallel group is collected after its gate, and only its referenced steps are written', async () => {
     const steps = [step({ name: 'x' }), step({ name: 'y' })];
-    const after = { name: 'after', dependsOn: ['x'], parameters: { text: 'mysteps.y or substeps.y' } };
+    const text = 'mysteps.y or substeps.y';
     const { actions } = await write(
-      definition([{ name: 'both', type: 'parallel', condition: 'trigger.no', steps }, after]),
+      definition([
+        { name: 'both', type: 'parallel', condition: 'trigger.no', steps },
+        { name: 'after', dependsOn: ['x'], parameters: { text } },
+      ]),
       { endings: { both_gate: { status: 'skipped' } } },
     );
     expect(actions.slice(0, -1)).toEqual([
       { id: 'both_gate', ...COLLECTS, parameters: {}, depends_on: [], when: 'null' },
-      {
-        id: 'after',
-        type: 'tool',
-        name: 'work',
-        parameters: { text: 'mysteps.y or substeps.y' },
-        depends_on: ['x'],
-      },
+      { id: 'after', ...WORK, parameters: { text }, depends_on: ['x'] },
       { id: 'x', ...COLLECTS, parameters: {}, depends_on: ['both_gate'], when: 'false' },
       { id: 'both', ...COLLECTS, parameters: {}, depends_on: ['both_gate'] },
     ]);
   });
 
   test('a name in the outputs or in a compensation is a reference too', async () => {
-    const group = step({
-      name: 'choice',
-      type: 'conditional',
-      condition: 'false',
-      steps: [step({ name: 'x' }), step({ name: 'y' }), step({ name: 'z' })],
-    });
-    const undo = step({ name: 'undo', parameters: { of: '$(steps.y)' } });
     const { actions } = await write(
-      definition([group, { name: 'last', compensate: [undo] }], { outputs: { x: 'steps.x' } }),
+      `steps:
+  - { name: choice, type: conditional, condition: "false", steps: [${works('x', 'y', 'z')}] }
+  - { name: last, type: tool, target: work, compensate: [{ name: undo, type: tool, target: work, parameters: { of: $(steps.y) } }] }
+outputs: { x: steps.x }
+`,
       { endings: { choice_gate: { status: 'skipped' }, x: { status: 'skipped' } } },
     );
     expect(actions.map(({ id }) => id)).toEqual(['choice_gate', 'last', 'x', 'y', 'choice', OUTPUTS]);
