@@ -12,14 +12,11 @@ const extent = (source: string): [number, number, string | null] | string => {
 
 describe('[C9] patterns with a greatest match', () => {
   test.each<[string, [number, number, string | null]]>([
-    ['abc', [3, 3, 'c']],
     ['a{2,5}', [2, 5, 'a']],
     [String.raw`\b\d{4}-\d{2}\b`, [7, 7, '-']],
     ['(?:ab|c)?d', [1, 3, 'd']],
     ['(?<year>[0-9]{4}){1,2}', [4, 8, null]],
-    ['x(?:a-|b-)y', [4, 4, '-']],
     ['a-b|c-d', [3, 3, '-']],
-    ['.{1,3}@', [2, 7, '@']],
     ['[^@]@', [2, 3, '@']],
     ['😀{1,2}', [2, 4, '😀']],
     [String.raw`\u{1F600}`, [2, 2, '😀']],
@@ -32,11 +29,9 @@ describe('[C9] patterns with a greatest match', () => {
 
   test.each([
     ['a+', 'has no greatest length: write {1,64} instead of +'],
-    ['a*b', 'has no greatest length: write {0,64} instead of *'],
     ['a{3,}', 'has no greatest length: write {3,64} instead of {3,}'],
     ['^a', 'has the anchor ^, but text that is still arriving has no fixed start or end'],
     ['a$', 'has the anchor $, but text that is still arriving has no fixed start or end'],
-    ['a?', 'may match an empty text: at least one character must be required'],
     [String.raw`\b`, 'may match an empty text: at least one character must be required'],
     ['(?:a|)', 'may match an empty text: at least one character must be required'],
     ['(?:a{10}){60}', 'may match 600 characters (allowed: 512): lower the numbers in braces'],

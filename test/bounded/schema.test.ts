@@ -156,7 +156,6 @@ for (let level = 0; level < 60; level += 1) nested = { a: nested, b: level };
 describe('[M3] the work of a check is limited', () => {
   test.each<[string, JsonObject, Json]>([
     ['allOf within allOf', doubled('allOf'), 1],
-    ['anyOf within anyOf', doubled('anyOf'), 1],
     ['oneOf within oneOf', doubled('oneOf'), 1],
     [
       'a recursive schema',
@@ -175,9 +174,7 @@ describe('[M3] the work of a check is limited', () => {
       named(5_000),
     ],
     ['many properties with many items', { items: { properties: members(4_000) } }, numbers(5_000).map(() => ({}))],
-    ['required with many items', { items: { required: numbers(4_000).map(String) } }, numbers(5_000).map(() => ({}))],
     ['multiples of huge numbers', { items: { multipleOf: 5e-324 } }, numbers(100_000).map(() => 1.7e308)],
-    ['lengths of long texts', { items: { maxLength: 1 } }, numbers(2_000).map(() => 'x'.repeat(10_000))],
     ['a pattern for a long text', { pattern: '^[ab]*a[ab]{300}[^ab]$' }, 'ab'.repeat(50_000)],
     ['a format for long texts', { items: { format: 'email' } }, numbers(2_000).map(() => 'x'.repeat(10_000))],
     ['many constants', { items: { const: numbers(4_000) } }, numbers(500).map(() => numbers(4_000))],

@@ -102,39 +102,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect(failures).toBeGreaterThan(3);
     }));
 
-  test('[J1] few statements write the events of one turn, with the same result as one statement for each event', () =>
-    withDb(async (db) => {
-      const statements: string[] = [];
-      const watched = withStatements(db, (sql) => {
-        if (sql.startsWith('INSERT INTO events')) statements.push(sql);
-      });
-      const journal = newJournal(watched, RECORD);
-      const long = 'é"\\\u0000\ud800'.repeat(limits.inlineBytes / 2);
-      const entries = Array.from({ length: 1_000 }, (_, n): JournalEntry => {
-        if (n % 400 === 7) return entry({ long });
-        const about = n % 3 === 0 ? {} : { actionId: `a${n}`, actionName: 'écho "x"', state: { key: `1/${n}` } };
-        // Each has a row of its own.
-        return outcome(
-          { n, text: 'a\u0000b\ud800 🎈 "quoted" \\', big: 1e21, none: null },
-          { ...about, at: 1_700_000_000_000 + n },
-        );
-      });
-      const sent = entries.map((each) => journal.append(each));
-      await journal.sync();
-      const batched = new Journal(db).range({ after: 0, limit: 2_000 });
-      expect(batched.map(({ event }) => encodeEvent(event))).toEqual(sent.map(encodeEvent));
-      expect(statements.length).toBeLessThanOrEqual(entries.length / 10);
-      const columns = `seq, typeof(seq) AS a, typeof(run) AS b, typeof(at) AS c, action_id, typeof(data) AS d, hex(data) AS data, state`;
-      const together = db.exec(`SELECT ${columns} FROM events`);
-      db.exec(`DELETE FROM events`);
-      const next = new Journal(db);
-      for (const each of entries) {
-        next.append(each);
-        await next.sync();
-      }
-      expect(db.exec(`SELECT ${columns} FROM events`)).toEqual(together);
-    }));
-
   test('[J6] the events of a turn share rows, and are read as if each had its own', () =>
     withDb(async (db) => {
       const journal = newJournal(db, RECORD);

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
-import { runText, sessionKit } from '../support/session-kit.ts';
 
 test.each([
   [undefined, limits.sessionExpiryMs],
@@ -17,12 +16,4 @@ test.each([
 
 test.each(['never', '-1', '30', '4000d', '1w', '1e9'])('[H8] SESSION_EXPIRY=%s is refused', (text) => {
   expect(() => parseSessionExpiry(text)).toThrow(EngineError);
-});
-
-test('[H1] a session expires after the configured time without activity', async () => {
-  const kit = await sessionKit({ expiryMs: 3_600_000 });
-  expect(kit.session.nextWake()).toBe(3_600_000);
-  await runText(kit, '<response final="true">hi</response>');
-  await kit.settled();
-  expect(kit.session.expiresAt).toBe(kit.clock.now() + 3_600_000);
 });

@@ -1,46 +1,32 @@
 /** The call that is executed is the call that was approved (J8, P12, S7, J2). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
-import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import { hostScene } from '../../support/host-scene.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
 import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { eventsOf, membersOf } from '../../support/events.ts';
-import { toolOf } from '../../support/definitions.ts';
 import { EVERY_EVENT } from '../../support/event-sql.ts';
+import { ACTION, builtin, FLAKY, OK, SET } from '../calls.ts';
 
 const supervised: NonNullable<KitOptions['agent']> = (agent) => ({
   ...agent,
   loop: { ...agent.loop, mode: 'supervised' },
 });
 
-function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
-  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'idempotent', approval: 'always', ...fields });
-}
-
-const PAY = tool({ name: 'pay' });
+const PAY = builtin({ name: 'pay', approval: 'always' });
 /** The same, without approval. */
-const FREE = tool({ name: 'free', approval: 'never' });
-const CACHED = tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 });
-
-const ACTION = (id: string, name: string, parameters: JsonObject, fields: JsonObject = {}): string =>
-  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
-const SET = (id: string, value: Json, fields: JsonObject = {}): string =>
-  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value }, ...fields })}</action>`;
+const FREE = builtin({ name: 'free' });
+const CACHED = builtin({ name: 'cached', approval: 'always', effects: 'pure', cacheTtlMs: 60_000 });
 
 type Asked = EventOf<'approval_requested'>;
 const askedOf = (events: readonly SessionEvent[]): readonly Asked[] => eventsOf(events, 'approval_requested');
 const idOf = (event: Asked | undefined): string => event?.data.approval_id ?? '';
 const digest = (parameters: JsonObject, inputs: JsonObject = {}): string =>
   createHash('sha256').update(JSON.stringify({ parameters, inputs })).digest('hex');
-
-const OK: ActionOutcome = { ok: true, output: 'done' };
-const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
 
 const scene = async (options: KitOptions = {}): Promise<HostScene> =>
   await hostScene({ tools: [PAY, FREE, CACHED], ...options });
@@ -82,7 +68,7 @@ describe('[J8] [P12] the content of an approval', () => {
   });
 
   test('is not requested if the action could not run anyway', async () => {
-    const strict = tool({ name: 'strict', parameters: { type: 'object', required: ['sum'] } });
+    const strict = builtin({ name: 'strict', approval: 'always', parameters: { type: 'object', required: ['sum'] } });
     const kit = await sessionKit({ tools: [strict] });
     const result = await runText(kit, ACTION('a', 'strict', {}));
     expect(askedOf(kit.events)).toEqual([]);
@@ -116,13 +102,13 @@ describe('[J8] [P12] the content of an approval', () => {
     const code = JSON.stringify({ parameters: { code: 'x' }, depends_on: ['big'] });
     await stage.run(
       ACTION('big', 'free', {}),
-      ...Array.from({ length: 40 }, (_, at) => `<action type="python" mode="async" id="a${at}">${code}</action>`),
+      ...Array.from({ length: 20 }, (_, at) => `<action type="python" mode="async" id="a${at}">${code}</action>`),
     );
     const failed = eventsOf(stage.events, 'action_failed');
     const messages = failed.map(({ data }) => data.error.message);
     const unresolved = messages.filter((message) => message.includes('has resolved for approval requests'));
     const mostResolved = Math.ceil(limits.approvalBytesResolvedPerRun / bytes) + 1;
-    expect(unresolved.length).toBeGreaterThanOrEqual(40 - mostResolved);
+    expect(unresolved.length).toBeGreaterThanOrEqual(20 - mostResolved);
     expect(askedOf(stage.events)).toHaveLength(Math.floor(limits.approvalBytesPerRun / bytes));
   });
 });

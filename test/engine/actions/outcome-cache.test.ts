@@ -7,7 +7,6 @@ import { cacheTtlOf } from '../../../src/engine/actions/action-policy.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { SessionKit } from '../../support/session-kit.ts';
 import { runText, sessionKit, settle } from '../../support/session-kit.ts';
-import type { NodeSql } from '../../support/node-sql.ts';
 import { eventsOf } from '../../support/events.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -20,7 +19,6 @@ async function counting(
     ok: true,
     output: `run ${count}`,
   }),
-  sql?: NodeSql,
 ): Promise<{ readonly kit: SessionKit; readonly ran: string[] }> {
   const ran: string[] = [];
   const kit = await sessionKit({
@@ -30,7 +28,6 @@ async function counting(
         return await run(call, ran.length);
       },
     },
-    ...(sql === undefined ? {} : { sql }),
   });
   return { kit, ran };
 }
@@ -110,14 +107,6 @@ describe('[P6] cache_ttl', () => {
     await until(() => eventsOf(kit.events, 'action_completed').some(({ data }) => data.cached === true));
     expect(kit.events.findLast(({ type }) => type === 'action_completed')?.action_id).toBe('b');
     await kit.session.cancel('enough');
-  });
-
-  test('the next instance of the session uses the cache', async () => {
-    const first = await counting();
-    await runText(first.kit, act('a', { x: 1 }, { cache_ttl: 60 }));
-    const next = await counting(undefined, first.kit.sql);
-    expect(outputs(await runText(next.kit, act('b', { x: 1 }, { cache_ttl: 60 })))).toEqual(['run 1']);
-    expect(next.ran).toEqual([]);
   });
 
   test('equal concurrent actions run once', async () => {

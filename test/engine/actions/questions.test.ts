@@ -4,33 +4,21 @@ import type { ActionOutcome, Question } from '../../../src/domain/action.ts';
 import type { EventOf, SessionEvent } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
-import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
 import { hostScene, HostScene } from '../../support/host-scene.ts';
 import { resultOf, settle } from '../../support/session-kit.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
-
-function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
-  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'idempotent', approval: 'never', ...fields });
-}
+import { ACTION, builtin, FLAKY, OK, SET } from '../calls.ts';
 
 const TOOLS = [
-  tool({ name: 'book' }),
-  tool({ name: 'pay', effects: 'unsafe' }),
-  tool({ name: 'careful', approval: 'always' }),
-  tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
+  builtin({ name: 'book' }),
+  builtin({ name: 'pay', effects: 'unsafe' }),
+  builtin({ name: 'careful', approval: 'always' }),
+  builtin({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
 ];
 
-const ACTION = (id: string, name: string, parameters: JsonObject = {}, fields: JsonObject = {}): string =>
-  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
-const SET = (id: string, value: string): string =>
-  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value } })}</action>`;
-
 const ERROR = { code: 'question_unanswered', message: 'nobody answers', retryable: false };
-const OK: ActionOutcome = { ok: true, output: 'done' };
-const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
 const SEATS: JsonObject = {
   type: 'object',
   properties: { seats: { type: 'integer', minimum: 1 }, window: { type: 'boolean', default: true } },

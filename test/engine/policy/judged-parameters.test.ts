@@ -8,7 +8,6 @@ import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
-import type { PolicyRule } from '../../../src/domain/policy.ts';
 import type { CodeTools } from '../../../src/domain/ports/code-tools.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
@@ -18,14 +17,7 @@ import { hostScene } from '../../support/host-scene.ts';
 import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { settle } from '../../support/session-kit.ts';
-
-const ACTION = (id: string, name: string, parameters: JsonObject = {}, fields: JsonObject = {}): string =>
-  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
-const rule = (decision: PolicyRule['do'], when: string | null = null): PolicyRule => ({
-  when,
-  do: decision,
-  message: null,
-});
+import { ACTION, OK, rule } from '../calls.ts';
 
 let made = 0;
 const PAY = defineTool({
@@ -109,17 +101,6 @@ describe('[K2] [C9] the parameters of a code tool', () => {
     expect(project.parsed).toHaveLength(2);
   });
 
-  test('are shown and executed as parsed without policies too', async () => {
-    const project = new Project([PAY]);
-    const stage = await withProject(project);
-    await stage.run(ACTION('a', 'pay', { to: 'Ann' }));
-    await stage.ended();
-    const [started] = shownIn(stage, 'action_started');
-    expect(started).toMatchObject({ to: 'ann!', sum: 500 });
-    expect(project.ran).toEqual([started]);
-    expect(project.parsed).toHaveLength(1);
-  });
-
   test('[J8] are approved as parsed, and the approved ones run after a crash', async () => {
     const project = new Project([PAY], { approval: 'always' });
     const stage = await withProject(project);
@@ -134,7 +115,7 @@ describe('[K2] [C9] the parameters of a code tool', () => {
     expect(project.parsed).toHaveLength(1);
   });
 
-  test('[S7] are the same in every attempt', async () => {
+  test('[S7] are shown and the same in every attempt, without policies too', async () => {
     let attempts = 0;
     const flaky = defineTool({
       name: 'flaky',
@@ -154,6 +135,7 @@ describe('[K2] [C9] the parameters of a code tool', () => {
     await stage.pass();
     await stage.ended();
     expect(project.ran).toHaveLength(2);
+    expect(shownIn(stage, 'action_started')).toEqual(project.ran);
     expect(project.ran[1]).toEqual(project.ran[0]);
     expect(project.parsed).toHaveLength(1);
   });
@@ -280,7 +262,6 @@ describe('[D3] [C9] defaults of a schema', () => {
     required: ['to'],
     additionalProperties: false,
   };
-  const OK: ActionOutcome = { ok: true, output: 'done' };
   const OF_TYPES: readonly ToolDefinition['implementation'][] = [
     { type: 'builtin', entrypoint: 'echo' },
     { type: 'http', url: 'https://a.example/{sum}', method: 'POST', headers: {} },

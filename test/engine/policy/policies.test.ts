@@ -1,7 +1,6 @@
 /** Policies decide about actions, and what they have judged is what runs (C9, J2, J8, S7). */
 import { describe, expect, test } from 'vitest';
-import type { ActionOutcome } from '../../../src/domain/action.ts';
-import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { PolicyRule } from '../../../src/domain/policy.ts';
@@ -13,35 +12,21 @@ import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { settle } from '../../support/session-kit.ts';
 import { createOptionalTables } from '../../support/optional-tables.ts';
-
-function tool(fields: Partial<ToolDefinition> & { readonly name: string }): ToolDefinition {
-  return toolOf({ type: 'builtin', entrypoint: 'echo' }, { effects: 'unsafe', approval: 'never', ...fields });
-}
+import { ACTION, builtin, FLAKY, OK, rule, SET } from '../calls.ts';
 
 const TOOLS = [
-  tool({ name: 'pay' }),
-  tool({ name: 'careful', approval: 'always' }),
-  tool({ name: 'read', effects: 'idempotent' }),
-  tool({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
+  builtin({ name: 'pay', effects: 'unsafe' }),
+  builtin({ name: 'careful', effects: 'unsafe', approval: 'always' }),
+  builtin({ name: 'read', effects: 'idempotent' }),
+  builtin({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
   toolOf({ type: 'client' }, { name: 'locate', approval: 'never' }),
 ];
-const OK: ActionOutcome = { ok: true, output: 'done' };
-const FLAKY: ActionOutcome = { ok: false, error: { code: 'flaky', message: 'again', retryable: true } };
 
-const rule = (decision: PolicyRule['do'], when: string | null = null, message: string | null = null): PolicyRule => ({
-  when,
-  do: decision,
-  message,
-});
 const withRules =
   (...policies: PolicyRule[]): NonNullable<KitOptions['agent']> =>
   (agent) => ({ ...agent, policies });
 const scene = async (options: KitOptions): Promise<HostScene> => await hostScene({ tools: TOOLS, ...options });
 
-const ACTION = (id: string, name: string, parameters: JsonObject = {}, fields: JsonObject = {}): string =>
-  `<action type="tool" mode="async" id="${id}">${JSON.stringify({ name, parameters, ...fields })}</action>`;
-const SET = (id: string, value: Json, fields: JsonObject = {}): string =>
-  `<action type="internal" mode="async" id="${id}">${JSON.stringify({ name: 'set_variable', parameters: { key: 'to', value }, ...fields })}</action>`;
 const CHILD = { key: 'k', type: 'agent', name: 'assistant', message: 'go', inputs: {}, budget: null } as const;
 const applied = ({ events }: HostScene): unknown[] =>
   eventsOf(events, 'policy_applied').map(({ action_id: id, data: { decision, source, rule: at } }) => [
@@ -225,7 +210,7 @@ describe('[C9] the parameters', () => {
     const stage = await scene({
       agent: withRules(rule('deny', 'action.type == "tool" && parameters.to == "Eve"')),
       variables: { to: 'Ann' },
-      tools: [...TOOLS, tool({ name: 'send', effects: 'idempotent', concurrency: 1 })],
+      tools: [...TOOLS, builtin({ name: 'send', effects: 'idempotent', concurrency: 1 })],
     });
     // The first call takes the only place of the tool; the second is judged, and waits.
     stage.ends.push(OK);
@@ -423,7 +408,7 @@ test('[C9] [J6] values from outside of the run are stored once, with an event', 
   const big = 'x'.repeat(200_000);
   const stage = await scene({
     variables: { big },
-    tools: [...TOOLS, tool({ name: 'slow', effects: 'idempotent', concurrency: 1 })],
+    tools: [...TOOLS, builtin({ name: 'slow', effects: 'idempotent', concurrency: 1 })],
     policies: [rule('deny', 'action.name == "nothing"')],
   });
   await stage.run(...['a', 'b', 'c', 'd'].map((id) => ACTION(id, 'slow', { text: '$big' })));

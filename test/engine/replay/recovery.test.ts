@@ -426,17 +426,6 @@ describe('[J2] a model run continues with another generation', () => {
     expect(children).toBe(1);
   });
 
-  test('a pure action runs again as the same attempt', async () => {
-    const { world, first, next } = await hostsOf(
-      speaking([ACTION('x', {}, { ms: 1_000 }), '<response final="true">$x</response>']),
-    );
-    await send(first, 'do it');
-    const second = await next();
-    await live(world, second);
-    expect(await lastResult(second)).toMatchObject({ status: 'completed', response: 'value of x' });
-    expect(world.executed).toEqual([world.executed[0], world.executed[0]]);
-  });
-
   test('[J4] [J6] the stored part of an interrupted block is kept and marked as cut; it is not the answer', async () => {
     const long = 'a long answer. '.repeat(200);
     const model = speaking(
@@ -585,30 +574,6 @@ describe('[J2] [J9] the journal', () => {
     await live(world, second);
     expect((await lastResult(second)).actions.map(({ status }) => status)).toEqual(['completed', 'completed']);
   });
-
-  test.each([
-    ['time advanced', 1_000, 10_000],
-    ['the clock was set back', -3_600_000, 11_000],
-  ])(
-    '[S7] a retry waits for the rest of its delay, and its attempts are counted further (%s meanwhile)',
-    async (_what, passedMs, withinMs) => {
-      const { world, first, next } = await hostsOf();
-      await begin(first, {
-        name: '',
-        text: ACTION('x', { retry: { max_attempts: 3, delay: 10, backoff: 'none' } }, { fail_times: 1 }),
-      });
-      await settle();
-      world.clock.advance(10);
-      await settle();
-      world.clock.advance(passedMs);
-      const second = await next();
-      const started = world.clock.now();
-      await live(world, second);
-      expect((await lastResult(second)).actions).toMatchObject([{ status: 'completed', attempts: 2 }]);
-      expect(world.clock.now() - started).toBeLessThan(withinMs);
-      expect(world.executed.map((job) => job.at(-1))).toEqual(['1', '2']);
-    },
-  );
 });
 
 describe('[J8] approvals', () => {
@@ -787,22 +752,6 @@ describe('[J8] approvals', () => {
     await send(one, 'never mind');
     await live(world, one);
     expect(one.kit.session.runs().map(({ status }) => status)).toEqual(['cancelled', 'completed']);
-  });
-});
-
-describe('[S4] fire_and_forget after the answer', () => {
-  test('a running one is finished by the next host, and its end is in the journal', async () => {
-    const { world, first, next } = await hostsOf();
-    await begin(first, {
-      name: '',
-      text: '<action type="tool" mode="fire_and_forget" id="bg">{"name":"echo","parameters":{"ms":1000}}</action><response final="true">hi</response>',
-    });
-    await settle();
-    expect((await lastResult(first)).status).toBe('completed');
-    const one = await next();
-    await live(world, one);
-    expect(await lastResult(one)).toMatchObject({ status: 'completed', actions: [{ id: 'bg', status: 'completed' }] });
-    expect((await next()).kit.session.busy).toBe(false);
   });
 });
 
