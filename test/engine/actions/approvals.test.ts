@@ -123,21 +123,6 @@ describe('[J8] the approved call is executed', () => {
     expect(stage.calls[0]?.parameters).toEqual({ to: '$to' });
   });
 
-  test('[S7] in every attempt, and [J2] after every restart', async () => {
-    const stage = await scene();
-    await stage.run(SET('s1', 'Ann'));
-    await stage.run(ACTION('a', 'pay', { to: '$to' }), SET('s2', 'Mallory'), ACTION('wait', 'pay', { other: true }));
-    await stage.start();
-    stage.ends.push(FLAKY);
-    await stage.approve();
-    await stage.start();
-    await stage.pass();
-    await stage.start();
-    expect(stage.calls.length).toBeGreaterThanOrEqual(2);
-    for (const { parameters } of stage.calls) expect(parameters).toEqual({ to: 'Ann' });
-    expect(stage.kit.faults).toEqual([]);
-  });
-
   test('[P14] with the original inputs of code, even if dependencies have changed', async () => {
     const stage = await scene({ agent: supervised });
     stage.ends.push({ ok: true, output: 'early' });

@@ -6,10 +6,9 @@ import type { ActionCall, ActionContext, Executor } from '../../../src/executors
 import { SESSION_ID } from '../../journal/journal-kit.ts';
 import { toolOf } from '../../support/definitions.ts';
 import { eventsOf } from '../../support/events.ts';
-import { VirtualClock } from '../../../testing/virtual-clock.ts';
-import { CrashingSql, openNodeSql } from '../../support/node-sql.ts';
+import { hostScene } from '../../support/host-scene.ts';
 import { resultOf, runText, sessionKit, settle, variablesOf } from '../../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../../support/session-kit.ts';
+import type { SessionKit } from '../../support/session-kit.ts';
 import { EVERY_EVENT } from '../../support/event-sql.ts';
 
 const OK: ActionOutcome = { ok: true, output: 'done' };
@@ -193,37 +192,14 @@ async function afterLoss(
   type: 'tool' | 'python',
   recover: Recover | null,
 ): Promise<{ readonly action: unknown; readonly error: unknown; readonly executions: number }> {
-  const disk = openNodeSql();
-  const clock = new VirtualClock();
-  let executions = 0;
-  const options: KitOptions = {
-    clock,
-    executors: {
-      [type]: async () => {
-        executions += 1;
-        return executions === 1 ? await new Promise(() => undefined) : { ok: true, output: 'again' };
-      },
-    },
-    recover: recover === null ? {} : { [type]: recover },
-  };
-  const sql = new CrashingSql(disk, null);
-  const first = await sessionKit({ ...options, sql });
-  const text = type === 'tool' ? act('a', { retry: 1 }) : code('a');
-  await first.session.execute(
-    (async function* () {
-      yield text;
-    })(),
-    text,
-  );
-  await settle();
-  sql.kill();
-  const kit = await sessionKit({ ...options, sql: new CrashingSql(disk, null) });
-  await kit.session.recover();
-  await settle();
-  const [run] = kit.session.runs();
+  const stage = await hostScene({ recover: recover === null ? {} : { [type]: recover } });
+  await stage.run(type === 'tool' ? act('a', { retry: 1 }) : code('a'));
+  stage.ends.push({ ok: true, output: 'again' });
+  const { session } = await stage.start();
+  const [run] = session.runs();
   if (run === undefined) throw new Error('there is no run');
-  const { actions } = await resultOf(kit.session, run);
-  return { action: actions[0], error: errorOf(kit), executions };
+  const { actions } = await resultOf(session, run);
+  return { action: actions[0], error: errorOf(stage), executions: stage.calls.length };
 }
 
 describe('[J2] an attempt that was running when its host was lost', () => {

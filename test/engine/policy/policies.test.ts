@@ -12,7 +12,7 @@ import type { HostScene } from '../../support/host-scene.ts';
 import type { KitOptions } from '../../support/session-kit.ts';
 import { settle } from '../../support/session-kit.ts';
 import { createOptionalTables } from '../../support/optional-tables.ts';
-import { ACTION, builtin, FLAKY, OK, rule, SET } from '../calls.ts';
+import { ACTION, builtin, OK, rule, SET } from '../calls.ts';
 
 const TOOLS = [
   builtin({ name: 'pay', effects: 'unsafe' }),
@@ -204,31 +204,6 @@ describe('[C9] the parameters', () => {
     expect(stage.kit.session.approval(stage.open[0] ?? '')).toMatchObject({ reason: 'a large sum' });
     await stage.decide();
     expect(stage.calls.map(({ parameters }) => parameters)).toEqual([{}, { sum: 700 }]);
-  });
-
-  test('[P12] keep the values that were judged: a variable that changes later does not count, in retries either', async () => {
-    const stage = await scene({
-      agent: withRules(rule('deny', 'action.type == "tool" && parameters.to == "Eve"')),
-      variables: { to: 'Ann' },
-      tools: [...TOOLS, builtin({ name: 'send', effects: 'idempotent', concurrency: 1 })],
-    });
-    // The first call takes the only place of the tool; the second is judged, and waits.
-    stage.ends.push(OK);
-    stage.ends.unshift(null);
-    await stage.run(ACTION('first', 'send', { to: 'Bob' }), ACTION('a', 'send', { to: '$to' }), SET('s', 'Eve'));
-    expect(stage.calls).toHaveLength(1);
-    stage.ends.length = 0;
-    stage.ends.push(FLAKY, OK);
-    await stage.pass();
-    // The first attempt of `first` times out after a minute, which makes room.
-    stage.clock.advance(60_000);
-    await stage.pass();
-    expect(
-      stage.calls.filter(({ action }) => action.id === 'a').map(({ parameters }) => parameters),
-    ).not.toContainEqual({
-      to: 'Eve',
-    });
-    expect(stage.calls.some(({ action }) => action.id === 'a')).toBe(true);
   });
 
   test('[P6] a reused outcome is judged like a call', async () => {

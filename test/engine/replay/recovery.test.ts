@@ -586,7 +586,7 @@ describe('[J8] approvals', () => {
   const says = (text: string): string[] => [`<response final="true">${text}</response>`];
   /** Hosts of a supervised agent that has got a message. */
   async function asked(
-    generations: Parameters<typeof speaking>,
+    generations: readonly (readonly (string | null)[])[],
     options: KitOptions = {},
   ): Promise<Awaited<ReturnType<typeof hostsOf>> & { readonly model: ReturnType<typeof speaking> }> {
     const model = speaking(...generations);
