@@ -139,6 +139,16 @@ steps: [${work('a', '{ fail: true, ms: 5 }')}, ${work('after')}, ${work('b', '{}
     expect(started).toEqual(expected);
   });
 
+  test('steps that fail at the same time are all compensated to the end', async () => {
+    const failing = (name: string, ...undo: string[]): string =>
+      work(name, FAILS, `depends_on: [], compensate: [${undo.map((one) => work(one)).join(', ')}]`);
+    const { status, started } = await run(
+      `steps: [${failing('a', 'one')}, ${failing('b', 'one', 'two')}, ${work('never')}]`,
+    );
+    expect(status).toBe('failed');
+    expect(started.toSorted()).toEqual(['a', 'a_undo_one', 'b', 'b_undo_one', 'b_undo_two']);
+  });
+
   test('items that are not a list fail the for_each, which is compensated', async () => {
     const each = `{ name: each, type: for_each, items: $(trigger.list), steps: [${work('one')}], compensate: [${work('undo')}] }`;
     const { result, started } = await run(`steps: [${each}, ${work('after')}]`, { list: 'a $b' });
