@@ -143,10 +143,10 @@ steps: [${work('a', '{ fail: true, ms: 5 }')}, ${work('after')}, ${work('b', '{}
     const failing = (name: string, ...undo: string[]): string =>
       work(name, FAILS, `depends_on: [], compensate: [${undo.map((one) => work(one)).join(', ')}]`);
     const { status, started } = await run(
-      `steps: [${failing('a', 'one')}, ${failing('b', 'one', 'two')}, ${work('never')}]`,
+      `steps: [${failing('a', 'one')}, ${failing('b', 'one', 'two', 'three')}, ${work('never')}]`,
     );
     expect(status).toBe('failed');
-    expect(started.toSorted()).toEqual(['a', 'a_undo_one', 'b', 'b_undo_one', 'b_undo_two']);
+    expect(started.toSorted()).toEqual(['a', 'a_undo_one', 'b', 'b_undo_one', 'b_undo_three', 'b_undo_two']);
   });
 
   test('items that are not a list fail the for_each, which is compensated', async () => {
