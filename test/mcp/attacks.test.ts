@@ -10,8 +10,6 @@ import {
   HOSTILE_SCHEMAS,
   INSTRUCTIONS,
   ODD_NAMES,
-  OUR_NAMES,
-  TAGS,
   asksFor,
   changingSchema,
   circlingPages,
@@ -20,7 +18,6 @@ import {
   hugeText,
   listed,
   manyTools,
-  textResult,
 } from './servers/hostile-content.ts';
 import { startHostileServer } from './servers/hostile-server.ts';
 import type { HostileServer, HostileServerOptions, Misbehaviour } from './servers/hostile-server.ts';
@@ -86,13 +83,6 @@ describe('a list', () => {
     });
   });
 
-  test('[E5] has no name of the protocol or of the agent', async () => {
-    const { url } = await serve({ list: () => ({ tools: OUR_NAMES.map((name) => listed(name)) }) });
-    const taken = OUR_NAMES.map((name) => name.toLowerCase());
-    const { tools } = await mcpKit(url, { taken }).define();
-    expect(tools.map(({ name }) => name)).toEqual(OUR_NAMES.map((name) => `srv_${name}`));
-  });
-
   test('[E5] has only names that the model can write, all different, and calls the tool that was listed', async () => {
     const server = await serve({ list: () => ({ tools: ODD_NAMES.map((name) => listed(name)) }) });
     const kit = mcpKit(server.url);
@@ -104,21 +94,6 @@ describe('a list', () => {
       .of('tools/call')
       .map(({ body }) => (body as { params: { name: string } }).params.name);
     expect(called).toEqual(tools.map(({ implementation }) => implementation.type === 'mcp' && implementation.tool));
-  });
-
-  test('[E5] with instructions to the model becomes a short quotation', async () => {
-    const { url } = await serve({ list: () => ({ tools: [listed('work', INSTRUCTIONS)] }) });
-    const [tool] = (await mcpKit(url).define()).tools;
-    expect(tool?.summary.length).toBeLessThan(2 * limits.mcpUntrustedDescriptionChars);
-    expect(tool?.summary).toMatch(/^The MCP server "srv" describes it: "/);
-    expect(tool?.summary).not.toContain('\n');
-  });
-
-  test('[E5] makes no effects of the hints of a server that is not trusted', async () => {
-    const list = () => ({ tools: [{ ...listed('work'), annotations: { readOnlyHint: true, idempotentHint: true } }] });
-    const { url } = await serve({ list });
-    const effects = async (trust: boolean) => (await mcpKit(url, { server: { trust } }).define()).tools[0]?.effects;
-    expect([await effects(false), await effects(true)]).toEqual(['unsafe', 'pure']);
   });
 
   test.each(Object.entries(HOSTILE_SCHEMAS))(
@@ -176,12 +151,6 @@ describe('a list', () => {
     expect(await mcpKit(server.url).list()).toEqual({ list: null, problem: expect.stringMatching(reason) });
   });
 
-  test('[E5] of a server that is down costs its tools', async () => {
-    const { tools, problems } = await mcpKit(await closedAddress()).define();
-    expect(tools).toEqual([]);
-    expect(problems).toEqual([expect.stringContaining('The MCP server "srv" has not listed its tools')]);
-  });
-
   test('[E5] of a server that goes down is the last one', async () => {
     const server = await serve();
     const kit = mcpKit(server.url);
@@ -212,7 +181,6 @@ describe.each(PROTOCOLS)('a call (%s)', (speaks) => {
 
   test.each<[Misbehaviour, string, RegExp, object?]>([
     [{ kind: 'status', status: 401 }, 'mcp_unauthorized', /refused access \(401\)/],
-    [{ kind: 'status', status: 403 }, 'mcp_unauthorized', /refused access \(403\)/],
     [
       { kind: 'status', status: 429, headers: { 'retry-after': '2' } },
       'mcp_failed',
@@ -265,11 +233,6 @@ describe.each(PROTOCOLS)('a call (%s)', (speaks) => {
     expect(await kit.call('work')).toMatchObject({ ok: true });
   });
 
-  test('[E5] has a result that is data', async () => {
-    const { kit } = await ready({ results: { work: textResult(TAGS) } });
-    expect(await kit.call('work')).toEqual({ ok: true, output: TAGS });
-  });
-
   test('[E5] with 20 MB of text fails', async () => {
     const { kit } = await ready({ results: { work: hugeText() } });
     expect(failed(await kit.call('work'))).toMatchObject({ code: 'response_too_large' });
@@ -280,32 +243,17 @@ describe.each(PROTOCOLS)('a call (%s)', (speaks) => {
     expect(await kit.call('work')).toMatchObject({ ok: true, output: { files: [{ content_type: 'image/png' }] } });
   });
 
-  test.each(['password', 'api_key', 'creditCard', 'access-token'])(
-    '[E5] in which the server asks for the secret %s declines without a question to a person',
-    async (field) => {
-      const { server, kit } = await ready({ results: { work: asksFor(field) } });
-      const updates: unknown[] = [];
-      const outcome = await kit.call('work', {}, { progress: (update) => void updates.push(update) });
-      expect(outcome).toMatchObject({ ok: true });
-      expect(server.replies).toEqual([{ action: 'decline' }]);
-      expect(updates).toEqual([{ text: expect.stringContaining('asked for a secret') }]);
-    },
-  );
-
-  test('[E5] asks a person anything else, and brings the answer to the server', async () => {
-    const { server, kit } = await ready({ results: { work: asksFor('city') } });
-    const asked = await kit.call('work', {}, { key: 'run:a' });
-    if (asked.ok || asked.question === undefined) throw new Error('no question');
-    expect(asked.question).toMatchObject({ from: 'MCP server "srv"', message: 'Please enter your city to go on.' });
-    const answer = { state: asked.question.state, content: { city: 'Bern' } };
-    expect(await kit.call('work', {}, { key: 'run:a', answer })).toMatchObject({ ok: true });
-    expect(server.replies).toEqual([{ action: 'accept', content: { city: 'Bern' } }]);
+  test('[E5] in which the server asks for a secret declines without a question to a person', async () => {
+    const { server, kit } = await ready({ results: { work: asksFor('api_key') } });
+    const updates: unknown[] = [];
+    const outcome = await kit.call('work', {}, { progress: (update) => void updates.push(update) });
+    expect(outcome).toMatchObject({ ok: true });
+    expect(server.replies).toEqual([{ action: 'decline' }]);
+    expect(updates).toEqual([{ text: expect.stringContaining('asked for a secret') }]);
   });
 
   test.each([
     [302, 'http://169.254.169.254/latest/meta-data'],
-    [307, 'http://169.254.169.254/latest/meta-data'],
-    [307, 'http://10.0.0.1/mcp'],
     [307, 'http://[::ffff:127.0.0.1]/mcp'],
   ])('[E5] that is redirected (%i) to %s fails', async (status, location) => {
     const { server, kit } = await ready();
@@ -334,18 +282,12 @@ describe.each(PROTOCOLS)('a call (%s)', (speaks) => {
     expect(await kit.call('work')).toEqual({ ok: true, output: 'done' });
     expect(server.recording.count('tools/call')).toBe(speaks === 'legacy' ? 3 : 2);
   });
+});
 
-  test('[E5] that asks for a sample of a model is refused', async () => {
-    const { kit } = await ready({
-      results: {
-        work: {
-          resultType: 'input_required',
-          inputRequests: { a: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } } },
-        },
-      },
-    });
-    if (speaks === 'modern') expect(failed(await kit.call('work')).code).toBe('mcp_failed');
-  });
+test('[E5] a call that asks for a sample of a model is refused', async () => {
+  const inputRequests = { a: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } } };
+  const server = await serve({ results: { work: { resultType: 'input_required', inputRequests } } });
+  expect(failed(await mcpKit(server.url).call('work')).code).toBe('mcp_failed');
 });
 
 test('[E5] a call to a server that is down says that nothing was sent', async () => {

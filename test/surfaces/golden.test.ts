@@ -119,9 +119,41 @@ test.each(PROTOCOLS)('%s: the frames up to the wait, and those of the rest', asy
   await expect(framesOf(surface, events, options, wait)).toMatchFileSnapshot(`golden/${name}.answered.txt`);
 });
 
-test.each(PROTOCOLS)('%s: the frames of a replay', async (name, surface, options) => {
-  const journaled = events.filter(({ seq }) => seq !== null);
-  await expect(framesOf(surface, journaled, options, 0)).toMatchFileSnapshot(`golden/${name}.replayed.txt`);
+const journaled = events.filter(({ seq }) => seq !== null);
+
+/** The texts by their id, and all other frames but those of the ends of requests and steps, in any order. */
+function contentOf(frames: string): {
+  readonly texts: ReadonlyMap<string, string>;
+  readonly others: readonly string[];
+} {
+  const texts = new Map<string, string>();
+  const others = frames.split('\n\n').filter((frame) => {
+    if (/^$|DONE|"type":"(?:start|finish|start-step|finish-step|RUN_\w+|STEP_\w+)"/.test(frame)) return false;
+    const { delta, messageId, toolCallId, id = messageId ?? toolCallId } = JSON.parse(frame.slice(6)) as JsonObject;
+    if (typeof delta === 'string') texts.set(String(id), (texts.get(String(id)) ?? '') + delta);
+    return typeof delta !== 'string';
+  });
+  return { texts, others: others.toSorted() };
+}
+
+test.each(PROTOCOLS.filter(([name]) => name === 'ai-sdk' || name === 'ag-ui'))(
+  '%s: a replay has the texts and frames of the two requests',
+  (_name, surface, options) => {
+    const replayed = contentOf(framesOf(surface, journaled, options, 0));
+    const [first, second] = [framesOf(surface, asked, options, 0), framesOf(surface, events, options, wait)];
+    expect(replayed.others.length).toBeGreaterThan(20);
+    expect(replayed).toEqual(contentOf(first + second));
+  },
+);
+
+test('openai-responses: a replay is the first response, frame by frame', () => {
+  const [, surface, options] = PROTOCOLS[2] as (typeof PROTOCOLS)[number];
+  expect(framesOf(surface, journaled, options, 0)).toBe(framesOf(surface, asked, options, 0));
+});
+
+test('openai-chat: the frames of a replay', async () => {
+  const [, surface, options] = PROTOCOLS[1] as (typeof PROTOCOLS)[number];
+  await expect(framesOf(surface, journaled, options, 0)).toMatchFileSnapshot('golden/openai-chat.replayed.txt');
 });
 
 test.each(PROTOCOLS)('%s: an answer whose generation ended early is no success', (name, surface, options) => {
