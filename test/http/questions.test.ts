@@ -87,16 +87,6 @@ describe('[J8] a decision with values', () => {
     expect(calls).toHaveLength(1);
   });
 
-  test('of a plain approval is refused in the same way', async () => {
-    const { calls, ask } = await asked(null);
-    expect(await ask(PATH, { approve: true, content: {} })).toMatchObject({
-      status: 400,
-      body: { code: 'invalid_answer', detail: 'content: the request asks for approval only, not for values' },
-    });
-    expect(calls).toEqual([]);
-    expect((await ask(PATH, { approve: true })).status).toBe(200);
-  });
-
   test('must be an object', async () => {
     const { ask } = await asked({});
     expect(await ask(PATH, { approve: true, content: [1] })).toMatchObject({

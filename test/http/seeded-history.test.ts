@@ -89,35 +89,16 @@ describe('[C1] refused, and no session is created:', () => {
   test.each<[string, unknown, string, string]>([
     ['no list', 'hi', 'invalid_request', '"history"'],
     [
-      'the role system',
-      [{ role: 'system', content: 'x' }],
-      'invalid_request',
-      '"history.0.role": unknown role "system" (known: user, assistant, tool)',
-    ],
-    [
       'a mistyped role',
       [user, { role: 'asistant', content: 'x' }],
       'invalid_request',
       '"history.1.role": unknown role "asistant" (did you mean "assistant"? known: user, assistant, tool)',
     ],
-    ['no role', [{ content: 'x' }], 'invalid_request', '"history.0.role": expected one of "user", "assistant", "tool"'],
     [
       'an unknown member',
       [{ role: 'tool', content: 'x', tool_call: 'a', tool_call_id: 'a' }],
       'invalid_request',
       '"history.0.tool_call": unknown member (did you mean "tool_call_id"?)',
-    ],
-    [
-      'an unknown member of a call',
-      [user, { role: 'assistant', tool_calls: [{ ...call, function: { ...call.function, argument: '{}' } }] }],
-      'invalid_request',
-      '"history.1.tool_calls.0.function.argument": unknown member (did you mean "arguments"?)',
-    ],
-    [
-      'a member of another role',
-      [{ role: 'user', content: 'x', tool_calls: [] }],
-      'invalid_request',
-      '"history.0.tool_calls": unknown member (known: role, content, name)',
     ],
     [
       'a name that could be a tag',
@@ -127,34 +108,10 @@ describe('[C1] refused, and no session is created:', () => {
     ],
     ['a number as content', [{ role: 'user', content: 1 }], 'invalid_request', 'expected a string, or a list of parts'],
     [
-      'a part without its image',
-      [user, { role: 'user', content: [{ type: 'image_url' }] }],
-      'invalid_request',
-      '"history.1.content.0.image_url"',
-    ],
-    [
       'a part of an unknown type',
       [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image-url' }] }],
       'invalid_request',
       '"history.0.content.1.type": unknown type "image-url" (did you mean "image_url"?',
-    ],
-    [
-      'an unknown member of a part',
-      [{ role: 'user', content: [{ type: 'image', dat: '' }] }],
-      'invalid_request',
-      '"history.0.content.0.dat": unknown member (did you mean "data"?)',
-    ],
-    [
-      'an image with two sources',
-      [{ role: 'user', content: [{ type: 'image', data: '', artifact: 'art_1_1' }] }],
-      'invalid_request',
-      'expected exactly one of',
-    ],
-    [
-      'a file without a name',
-      [{ role: 'user', content: [{ type: 'file', data: '' }] }],
-      'invalid_request',
-      '"history.0.content.0.name"',
     ],
     [
       'a name that is a path',
@@ -174,30 +131,12 @@ describe('[C1] refused, and no session is created:', () => {
       'unsupported_content',
       'history[1].content[0]',
     ],
-    [
-      'a file at a URL',
-      [{ role: 'user', content: [{ type: 'file', url: 'https://a.example/x.png' }] }],
-      'unsupported_content',
-      'history[0].content[0]: files of a history are not fetched',
-    ],
-    [
-      'an artifact',
-      [{ role: 'user', content: [{ type: 'image', artifact: 'art_1_1' }] }],
-      'unknown_artifact',
-      'history[0].content[0]: a new session has no artifacts',
-    ],
     ['an orphan', [{ role: 'tool', tool_call_id: 'a', content: '1' }], 'invalid_history', 'history[0]'],
     [
       'too many messages',
       Array.from({ length: limits.seededMessages + 1 }, () => user),
       'history_too_large',
       `allowed: ${limits.seededMessages}`,
-    ],
-    [
-      'too many bytes',
-      [{ role: 'user', content: 'x'.repeat(limits.seededBytes) }],
-      'history_too_large',
-      `${limits.seededBytes} bytes`,
     ],
     ['a body that is too large', [{ role: 'user', content: 'x'.repeat(limits.createBodyBytes) }], 'body_too_large', ''],
   ])('%s', async (_, history, code, detail) => {

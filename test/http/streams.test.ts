@@ -142,20 +142,6 @@ describe('[J4] a reader that only applies patches ends with the journal’s text
     }
   });
 
-  test('cut repeatedly at random frames', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.integer({ min: 2, max: 12 }), { maxLength: 30 }),
-        fc.integer({ min: 1, max: 40 }),
-        async (cuts, size) => {
-          const { kit, runId } = await start(size);
-          expectRight(await readWithCuts(kit.session, runId, cuts), kit.session);
-        },
-      ),
-      { numRuns: 60 },
-    );
-  });
-
   test('read after the end, by ten readers at different positions', async () => {
     const { kit, runId } = await start(5);
     await readWithCuts(kit.session, runId, []);

@@ -142,43 +142,6 @@ describe('[H5] a token for a browser', () => {
     ]);
   });
 
-  test('[J8] with read or approve shows an approval; a message cannot approve', async () => {
-    const on = edge();
-    const list = `/agent/session/${ID}/approvals`;
-    const path = `${list}/apr_1`;
-    for (const [scope, status] of [
-      ['read', 200],
-      ['approve', 200],
-      ['message', 403],
-    ] as const) {
-      const headers = { authorization: `Bearer ${await issued(on, { scopes: [scope] })}` };
-      expect((await on.call(path, { headers })).status).toBe(status);
-      expect((await on.call(list, { headers })).status).toBe(status);
-      // The list of all sessions is for API keys only.
-      expect((await on.call('/approvals', { headers })).status).toBe(403);
-      const spelled = path.replace('approvals', '%61pprovals');
-      expect((await on.post(spelled, { decision: 'approve' }, headers)).status).toBe(scope === 'approve' ? 200 : 403);
-      expect((await on.post(`${path}/../../message`, {}, headers)).status).toBe(scope === 'message' ? 200 : 403);
-    }
-  });
-
-  test('cannot approve without the scope', async () => {
-    const on = edge();
-    const headers = { authorization: `Bearer ${await issued(on)}` };
-    expect(await code(await on.post(`/agent/session/${ID}/approvals/x`, {}, headers))).toEqual([403, 'forbidden']);
-  });
-
-  test('gives no access to other sessions, nor to anything outside sessions', async () => {
-    const on = edge();
-    const headers = { authorization: `Bearer ${await issued(on)}` };
-    expect(await code(await on.call(`/agent/session/${OTHER}/events`, { headers }))).toEqual([404, 'unknown_session']);
-    for (const path of ['/executions', '/agents', '/openapi.json', `/executions/${ID}`]) {
-      expect(await code(await on.call(path, { headers }))).toEqual([403, 'forbidden']);
-    }
-    expect(await code(await on.post('/execute/direct', {}, headers))).toEqual([403, 'forbidden']);
-    expect(await code(await on.post('/agent/assistant/session', {}, headers))).toEqual([403, 'forbidden']);
-  });
-
   test('T1: the object gets the scopes of a token, and no header that a client has sent', async () => {
     const on = edge();
     const authorization = `Bearer ${await issued(on, { scopes: ['read', 'tools'] })}`;
@@ -380,16 +343,6 @@ test('[H5] /health names the model, the runner and endpoints only to a caller wi
     model_endpoints: object[];
   };
   expect(seen).toEqual([{ endpoint: 'seen by ann' }]);
-});
-
-test('[H5] only the Worker tells the session when the token expires', async () => {
-  const on = edge();
-  const token = await issued(on, { expires_in: 60 });
-  const forged = { [EXPIRY_HEADER]: '9'.repeat(15), [PRINCIPAL_HEADER]: 'bob' };
-  await on.call(`/agent/session/${ID}/events?token=${token}`, { headers: forged });
-  expect(on.asked.at(-1)).toMatchObject({ path: '/events', principal: 'ann', expires: String(NOW + 60_000) });
-  await on.call(`/agent/session/${ID}/events`, { headers: { ...ANN, ...forged } });
-  expect(on.asked.at(-1)).toMatchObject({ principal: 'ann', expires: null });
 });
 
 test('[Z1] a key says which change of its manifests it must see; a token and other numbers do not', async () => {

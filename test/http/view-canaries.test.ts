@@ -25,7 +25,7 @@ import { toolOf } from '../support/definitions.ts';
 import { eventsOf } from '../support/events.ts';
 import { largeTools } from '../support/many-tools.ts';
 import { checkedSession } from '../support/response-check.ts';
-import { sessionKit, settle } from '../support/session-kit.ts';
+import { runText, sessionKit, settle } from '../support/session-kit.ts';
 import type { KitOptions, SessionKit } from '../support/session-kit.ts';
 import { userFactsKit } from '../support/user-facts.ts';
 
@@ -253,6 +253,19 @@ describe('[T1] what a view hides: facts about the user', () => {
     );
   });
 
+  test('in the program of an execution', async () => {
+    const scene = await sceneOf(FACTS);
+    const program = `<thought>canary_thought</thought>${PUBLIC}${WRITTEN['right']}<response final="true">public_answer</response>`;
+    await runText(scene, program);
+    await check(scene, program);
+    expect(await scene.ask('/events', ['view'])).toContain('"change":"remembered"');
+  });
+
+  test('nothing, in the answer to a token that may only send messages', async () => {
+    const scene = await sceneOf({ script: [`<thought>canary_thought</thought>${END}`] });
+    expect(found(await send(scene, {}, ['message']), 'canary')).toEqual(['canary_thought']);
+  });
+
   test('in a generation that may only answer', async () => {
     const script = [PUBLIC, `${WRITTEN['other attributes first']}${WRITTEN['as another tool']}${END}`];
     const scene = await sceneOf({
@@ -339,8 +352,9 @@ describe('[T1] what a view hides: feeds, skills and tools', () => {
       tools: [ECHO, ...largeTools(40)],
       agent: (agent) => ({ ...agent, imports: { ...agent.imports, skills: ['forms'] } }),
     });
-    await send(scene);
+    expect(found(await send(scene, {}, ['message', 'view']), 'canary')).toEqual([]);
     await check(scene, [script, SKILL]);
+    expect(await scene.ask('/events', ['view'])).toContain('skill_loaded');
   });
 
   test('in artifacts, also from a token for files', async () => {
@@ -552,6 +566,51 @@ describe('[T1] what a view hides: what came with messages', () => {
   });
 });
 
+test.each([1, 100])(
+  '[T1] [C1] a view hides seeded results that show feeds, and no other message (pages of %i)',
+  async (limit) => {
+    const called = (id: string, name: string): SeededCall => ({
+      id,
+      type: 'function',
+      function: { name, arguments: '{}' },
+    });
+    const turn: SeededMessage[] = [
+      { role: 'user', content: 'public_question' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [called('a', 'list_context_feeds'), called('b', 'weather'), called('c', 'add_context_feed')],
+      },
+      { role: 'tool', tool_call_id: 'c', content: 'canary_feed' },
+      { role: 'tool', tool_call_id: 'b', content: 'public_result' },
+      { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: 'canary_feed' }] },
+      { role: 'assistant', content: null, tool_calls: [called('a', 'weather')] },
+      { role: 'tool', tool_call_id: 'a', content: 'public_other' },
+    ];
+    const { ask } = await sceneOf({ history: [...turn, ...turn] });
+    const all = async (scope: Scope): Promise<string> => {
+      let text = '';
+      for (let query = `?limit=${limit}`; ;) {
+        const page = await ask(`/history${query}`, [scope]);
+        text += page;
+        const { next } = JSON.parse(page) as { next: string | null };
+        if (next === null) return text;
+        query = `?limit=${limit}&before=${next}`;
+      }
+    };
+    for (const seen of [await all('view'), await ask('/export', ['view'])]) {
+      expect(seen).not.toContain('canary_feed');
+      expect(seen.match(/\[hidden\]/g)).toHaveLength(4);
+      for (const shown of ['public_question', 'public_result', 'public_other'])
+        expect(seen.split(shown)).toHaveLength(3);
+    }
+    for (const seen of [await all('read'), await ask('/export', ['read'])]) {
+      expect(seen).toContain('canary_feed');
+      expect(seen).not.toContain('[hidden]');
+    }
+  },
+);
+
 /** An event of a child session, this number of levels below. */
 function below(event: SessionEvent, depth: number): SessionEvent {
   if (depth === 0) return event;
@@ -559,6 +618,19 @@ function below(event: SessionEvent, depth: number): SessionEvent {
   const about = { action_id: 'sub', action_name: 'sub' };
   return { ...event, seq: null, type: 'progress', ...about, data } as unknown as SessionEvent;
 }
+
+const about = (type: string, data: object, name?: string): SessionEvent =>
+  ({
+    seq: 1,
+    type,
+    session_id: 's',
+    run_id: 'r',
+    iteration: 1,
+    timestamp: 0,
+    action_id: 'a',
+    action_name: name,
+    data,
+  }) as never;
 
 describe('[T1] the view itself', () => {
   test('hides as much in the events of a sub-agent, at any depth', async () => {
@@ -570,22 +642,12 @@ describe('[T1] the view itself', () => {
       for (const event of scene.events) {
         expect(found(JSON.stringify(VIEW.event(below(event, depth))), 'canary')).toEqual([]);
       }
+      const [shown] = eventsOf(scene.events, 'response_completed').map((event) => below(event, depth));
+      expect(VIEW.event(shown as SessionEvent)).toEqual(shown);
     }
   });
 
   test('hides an event, a warning and a member of a hidden action that it does not know', () => {
-    const about = (type: string, data: object, name?: string): SessionEvent =>
-      ({
-        seq: 1,
-        type,
-        session_id: 's',
-        run_id: 'r',
-        iteration: 1,
-        timestamp: 0,
-        action_id: 'a',
-        action_name: name,
-        data,
-      }) as never;
     expect(VIEW.event(about('fact_learned', { text: 'canary_event' }))).toBeNull();
     for (const event of [
       about('warning', { code: 'fact_learned', message: 'canary_warning' }),
@@ -594,6 +656,20 @@ describe('[T1] the view itself', () => {
       about('file_changed', { files: [{ path: 'canary_path', size: 1 }] }, 'python'),
     ]) {
       expect(found(JSON.stringify(VIEW.event(event)), 'canary')).toEqual([]);
+    }
+  });
+
+  test('[C9] [C10] hides what policies and errors say about facts', () => {
+    const applied = { decision: 'allow', source: 'deployment', rule: 1 };
+    const parameters = { key: 'k', value: 'canary_value' };
+    const whole = about('policy_applied', { ...applied, parameters }, 'echo');
+    expect(VIEW.event(whole)).toEqual(whole);
+    expect(VIEW.event(about('policy_applied', { ...applied, parameters }, 'remember'))?.data).toEqual(applied);
+    const error = { code: 'memory_full', message: 'forget one first: canary_key', retryable: false };
+    for (const type of ['action_failed', 'action_retrying']) {
+      const hidden = { error: { ...error, message: '[hidden]' } };
+      expect(VIEW.event(about(type, { error }, 'remember'))?.data).toEqual(hidden);
+      expect(VIEW.event(about(type, { error }, 'echo'))?.data).toEqual({ error });
     }
   });
 
