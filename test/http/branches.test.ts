@@ -6,9 +6,10 @@ import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { FORK_PATH, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { checkedKit, checkedSession } from '../support/response-check.ts';
+import { checkedSession } from '../support/response-check.ts';
 import { sessionKit, settle, variablesOf } from '../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../support/session-kit.ts';
+import type { KitOptions } from '../support/session-kit.ts';
+import { sessionApi } from './session-api.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
 const answer = (text: string): string => `<response final="true">${text}</response>`;
@@ -28,36 +29,20 @@ interface Document {
   readonly actions: readonly { readonly id: string; readonly status: string; readonly output: unknown }[];
 }
 
-interface Tree {
-  readonly kit: SessionKit;
-  post(path: string, body: object, headers?: Record<string, string>): Promise<[number, Document]>;
-  say(content: string, more?: object): Promise<Document>;
-  retry(run: number, body?: object): Promise<Document>;
-  get<T>(path: string): Promise<T>;
-  /** Messages and answers of a branch. */
-  history(query?: string): Promise<readonly string[]>;
-}
-
-async function tree(options: KitOptions = {}): Promise<Tree> {
-  const kit = await sessionKit(options);
-  const fetch = checkedKit(kit);
-  const post: Tree['post'] = async (path, body, headers = {}) => {
-    const given = {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ ...body, ...(path === '/head' ? {} : { stream: false }) }),
-    };
-    const response = await fetch(new Request(`http://session${path}`, given));
-    return [response.status, (await response.json()) as Document];
+/** Runs of a session; `history` has the messages and answers of a branch. */
+async function tree(options: KitOptions = {}) {
+  const { kit, get, post: send } = await sessionApi(options);
+  const post = async (path: string, body: object, headers = {}): Promise<[number, Document]> => {
+    const given = path === '/head' ? body : { ...body, stream: false };
+    const { status, body: document } = await send<Document>(path, given, headers);
+    return [status, document];
   };
-  const get = async <T>(path: string): Promise<T> =>
-    (await (await fetch(new Request(`http://session${path}`))).json()) as T;
   return {
     kit,
     post,
     get,
-    say: async (content, more = {}) => (await post('/message', { content, ...more }))[1],
-    retry: async (run, body = {}) => (await post(`/runs/${RUN(run)}/retry`, body))[1],
+    say: async (content: string, more: object = {}) => (await post('/message', { content, ...more }))[1],
+    retry: async (run: number, body: object = {}) => (await post(`/runs/${RUN(run)}/retry`, body))[1],
     history: async (query = '') =>
       (await get<{ messages: { content: string }[] }>(`/history${query}`)).messages.map(({ content }) => content),
   };
@@ -172,7 +157,7 @@ describe('C4 a retry', () => {
     expect((await queued)[1]).toMatchObject({ status: 'completed', response: 'again' });
   });
 
-  test('needs a run of the session that a message has started, and the scope', async () => {
+  test('needs a run of the session that a message has started, and known members', async () => {
     const { kit, post } = await tree();
     await kit.session.execute((async function* () {})(), answer('x'));
     await settle();

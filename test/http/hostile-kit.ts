@@ -1,30 +1,18 @@
 /** A session for hostile input, and what must hold after a refusal. */
 import { expect } from 'vitest';
-import { checkedKit } from '../support/response-check.ts';
-import { sessionKit, settle } from '../support/session-kit.ts';
+import { settle } from '../support/session-kit.ts';
 import type { Script, SessionKit } from '../support/session-kit.ts';
+import { sessionApi } from './session-api.ts';
+import type { SessionApi } from './session-api.ts';
 
 export const times = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 export const ANSWER = '<response final="true">fine</response>';
 
-export interface Api {
-  readonly kit: SessionKit;
-  post(path: string, body: unknown): Promise<{ readonly status: number; readonly body: Record<string, unknown> }>;
-}
-
-export async function api(script: Script = [ANSWER, ANSWER]): Promise<Api> {
-  const kit = await sessionKit({ script });
-  kit.sql.onSync = settle;
-  const fetch = checkedKit(kit);
-  return {
-    kit,
-    post: async (path, body) => {
-      const text = typeof body === 'string' ? body : JSON.stringify(body);
-      const response = await fetch(new Request(`http://session${path}`, { method: 'POST', body: text }));
-      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-    },
-  };
+export async function api(script: Script = [ANSWER, ANSWER]): Promise<SessionApi> {
+  const made = await sessionApi({ script });
+  made.kit.sql.onSync = settle;
+  return made;
 }
 
 /** Rows of each table. */

@@ -7,9 +7,9 @@ import { createSessionApp } from '../../src/http/session-app.ts';
 import { EXPIRY_HEADER, SCOPES_HEADER } from '../../src/http/session-env.ts';
 import { toolOf } from '../support/definitions.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { checkedKit } from '../support/response-check.ts';
 import { sessionKit, settle } from '../support/session-kit.ts';
-import type { KitOptions, SessionKit } from '../support/session-kit.ts';
+import type { KitOptions } from '../support/session-kit.ts';
+import { sessionApi } from './session-api.ts';
 import { splitRows } from '../support/event-sql.ts';
 
 const RUN = (run: number): string => `run_${'a'.repeat(32)}_${run}`;
@@ -30,41 +30,26 @@ interface Document {
   readonly detail?: string;
 }
 
-interface Talk {
-  readonly kit: SessionKit;
-  /** Ends the call of the tool. */
-  readonly finish: () => void;
-  fetch(path: string, body?: object, headers?: Record<string, string>): Promise<Response>;
-  say(content: string, query?: string, more?: object, key?: string): Promise<Document>;
-  steer(content: string, more?: object, key?: string): Promise<Document>;
-}
-
 /** A session whose tool `slow` ends when the test says so. */
-async function talk(options: KitOptions = {}): Promise<Talk> {
+async function talk(options: KitOptions = {}) {
   const gate = Promise.withResolvers<void>();
-  const kit = await sessionKit({
+  const { kit, load, get, post } = await sessionApi({
     executors: { tool: async () => await gate.promise.then(() => ({ ok: true, output: 'done' })) },
     tools: TOOLS,
     ...options,
   });
-  const checked = checkedKit(kit);
-  const fetch: Talk['fetch'] = async (path, body, headers = {}) =>
-    await checked(
-      new Request(
-        `http://session${path}`,
-        body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) },
-      ),
-    );
-  const say: Talk['say'] = async (content, query = '', more = {}, key) => {
-    const headers = key === undefined ? {} : { 'idempotency-key': key };
-    return (await (await fetch(`/message${query}`, { content, stream: false, ...more }, headers)).json()) as Document;
+  const say = async (content: string, query = '', more: object = {}, key?: string): Promise<Document> => {
+    const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+    return (await post<Document>(`/message${query}`, { content, stream: false, ...more }, headers)).body;
   };
   return {
     kit,
-    finish: gate.resolve,
-    fetch,
+    get,
+    load,
     say,
-    steer: async (content, more, key) => await say(content, '?if_busy=steer', more, key),
+    /** Ends the call of the tool. */
+    finish: gate.resolve,
+    steer: async (content: string, more?: object, key?: string) => await say(content, '?if_busy=steer', more, key),
   };
 }
 
@@ -88,7 +73,7 @@ describe('C5 a message during a run', () => {
   });
 
   test('is part of the conversation for later messages, where it was said', async () => {
-    const { kit, finish, say, steer, fetch } = await talk({
+    const { kit, finish, say, steer, get } = await talk({
       script: [action('slow'), answer('both'), answer('later')],
     });
     const first = say('uno');
@@ -101,7 +86,7 @@ describe('C5 a message during a run', () => {
     const text = shown(kit.requests[2] as ModelRequest);
     const at = ['uno', 'slow', 'two', 'both', 'three'].map((word) => text.lastIndexOf(word));
     expect(at).toEqual(at.toSorted((a, b) => a - b));
-    const { messages } = (await (await fetch('/history')).json()) as { messages: object[] };
+    const { messages } = await get('/history');
     expect(messages).toMatchObject([
       { role: 'user', content: 'uno', run_id: RUN(1) },
       { role: 'user', content: 'two', run_id: RUN(1), steered: true },
@@ -129,7 +114,7 @@ describe('C5 a message during a run', () => {
 
   test('during the last generation becomes the message of the next run', async () => {
     const gate = Promise.withResolvers<void>();
-    const { kit, say, steer, fetch } = await talk({
+    const { kit, say, steer, get } = await talk({
       async *stream(request): AsyncGenerator<ModelDelta> {
         yield { type: 'text', text: '<response final="true">answer to ' };
         if (kit.requests.length === 1) await gate.promise;
@@ -144,7 +129,7 @@ describe('C5 a message during a run', () => {
     gate.resolve();
     expect(await first).toMatchObject({ run_id: RUN(1), response: 'answer to one' });
     expect(await second).toMatchObject({ run_id: RUN(2), response: 'answer to two' });
-    const { messages } = (await (await fetch('/history')).json()) as { messages: object[] };
+    const { messages } = await get('/history');
     expect(messages).toMatchObject([
       { content: 'one', run_id: RUN(1) },
       { role: 'assistant', run_id: RUN(1) },
@@ -295,10 +280,10 @@ describe('C5 a message during a run', () => {
   });
 
   test('can be streamed: comments until a run has taken it, then the events of that run', async () => {
-    const { finish, say, fetch } = await talk({ script: [action('slow'), answer('x')] });
+    const { finish, say, load } = await talk({ script: [action('slow'), answer('x')] });
     void say('a');
     await settle();
-    const response = await fetch('/message?if_busy=steer', { content: 'b' });
+    const response = await load('/message?if_busy=steer', { method: 'POST', body: '{"content":"b"}' });
     expect(response.headers.get('x-run-id')).toBe(RUN(1));
     finish();
     const text = await response.text();
