@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { DirectoryEntry, DirectoryPage } from '../../src/domain/directory.ts';
 import { EngineError } from '../../src/domain/errors.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { SCOPES } from '../../src/http/operations.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import type { UserToken } from '../../src/http/tokens.ts';
 import { edgeApp } from './edge-app.ts';

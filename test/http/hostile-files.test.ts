@@ -1,14 +1,11 @@
 /** Hostile use of the routes for files: paths, names, contents, bodies and credentials (C7). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { SCOPES } from '../../src/http/operations.ts';
-import type { Scope } from '../../src/http/operations.ts';
 import { settle } from '../support/session-kit.ts';
-import { filesKit, refusalOf, USER } from './workspace-kit.ts';
+import { filesKit, refusalOf } from './workspace-kit.ts';
 
 const METHODS = ['GET', 'PUT', 'DELETE'] as const;
 const bodyOf = (method: string): RequestInit => (method === 'PUT' ? { method, body: 'x' } : { method });
-const OTHER = `ses_${'e'.repeat(32)}`;
 
 describe('[C7] paths that cannot name a file are refused with the reason, and lead to no other route', () => {
   const encodedName = encodeURIComponent('é'.repeat(limits.workspaceNameBytes / 2 + 1));

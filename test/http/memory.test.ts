@@ -4,7 +4,6 @@ import { EngineError } from '../../src/domain/errors.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { SCOPES } from '../../src/http/operations.ts';
 import { Tokens } from '../../src/http/tokens.ts';
 import type { UserToken } from '../../src/http/tokens.ts';
 import { bundled } from '../support/bundled.ts';
@@ -14,7 +13,6 @@ import type { UserFactsKit } from '../support/user-facts.ts';
 import { edgeApp } from './edge-app.ts';
 
 const NOW = 1_790_000_000_000;
-const ID = `ses_${'1'.repeat(32)}`;
 const tokens = new Tokens(
   () => 'a secret for signing that nobody knows',
   () => NOW,

@@ -2,11 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage } from '../../src/domain/ports/model.ts';
 import { Tokens } from '../../src/http/tokens.ts';
-import { VirtualClock } from '../../testing/virtual-clock.ts';
-import { checkedSession } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
+import { apiOf } from './session-api.ts';
 
 interface Prompt {
   readonly generations: readonly { readonly iteration: number; readonly messages: readonly ChatMessage[] }[];
@@ -17,9 +16,7 @@ const ACT = '<action type="tool" mode="async" id="a">{"name":"echo","parameters"
 const ANSWER = '<response final="true">done</response>';
 
 async function promptOf(kit: SessionKit, run: string): Promise<Prompt> {
-  const { session } = kit;
-  const options = { session, clock: new VirtualClock(), destroy: async () => undefined, log: () => undefined };
-  const response = await checkedSession(options)(new Request(`http://session/runs/${run}/prompt`));
+  const response = await apiOf(kit).load(`/runs/${run}/prompt`);
   expect(response.status).toBe(200);
   return (await response.json()) as Prompt;
 }

@@ -1,20 +1,18 @@
 /** The answers of the routes match the OpenAPI document (H4). */
 import { describe, expect, test } from 'vitest';
-import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { edgeApp } from './edge-app.ts';
-import { checkedFetch, checkedSession } from '../support/response-check.ts';
+import { checkedFetch } from '../support/response-check.ts';
 import { runText, say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
+import { apiOf } from './session-api.ts';
 
-function surface(kit: SessionKit): (path: string, body?: unknown) => Promise<[number, unknown]> {
-  const destroy = async (): Promise<void> => undefined;
-  const fetch = checkedSession({ session: kit.session, clock: new VirtualClock(), destroy, log: () => undefined });
-  return async (path, body) => {
-    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
-    const response = await fetch(new Request(`http://session${path}`, init));
+const surface = (kit: SessionKit) => {
+  const { load } = apiOf(kit);
+  return async (path: string, body?: object): Promise<[number, unknown]> => {
+    const response = await load(path, body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) });
     return [response.status, await response.json()];
   };
-}
+};
 
 const ACTIONS = [
   '<action type="tool" mode="async" id="a">{"name": "echo", "parameters": {"q": 1}}</action>',

@@ -230,9 +230,16 @@ test('[E1] [E2] [E3] streams of other protocols have the same comments: proxies 
 
 test('[J5] a disconnect removes the reader from the broadcaster', async () => {
   const from = source([]);
-  const stream = eventStream(from, new Heartbeat(new VirtualClock()), { after: 0, runId: null });
-  await stream.cancel();
-  expect(() => from.broadcaster.publish([event(1)])).not.toThrow();
+  let left = 0;
+  const listen: typeof from.listen = (listener) => {
+    const leave = from.broadcaster.listen(listener);
+    return () => {
+      left += 1;
+      leave();
+    };
+  };
+  await eventStream({ ...from, listen }, new Heartbeat(new VirtualClock()), { after: 0, runId: null }).cancel();
+  expect(left).toBe(1);
 });
 
 test('[H5] a stream opened with a token ends when the token expires, according to the given clock', async () => {

@@ -1,6 +1,5 @@
 /** Readers of a whole session: with connections cut anywhere, they receive the text of the journal (J4). */
 import { describe, expect, test } from 'vitest';
-import * as fc from 'fast-check';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { isTextPatch, RUN_TERMINAL_EVENTS } from '../../src/domain/event.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';

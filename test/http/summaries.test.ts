@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { SCOPES_HEADER } from '../../src/http/session-env.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';
-import { checkedSession } from '../support/response-check.ts';
 import { say, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
+import { apiOf } from './session-api.ts';
 
 async function summarised(gate: Promise<void> = Promise.resolve()): Promise<SessionKit> {
   const kit = await sessionKit({
@@ -23,13 +23,11 @@ async function summarised(gate: Promise<void> = Promise.resolve()): Promise<Sess
   return kit;
 }
 
-function asking({ session, clock }: SessionKit): (path: string, scopes?: string) => Promise<Response> {
-  const fetch = checkedSession({ session, clock, destroy: async () => undefined, log: () => undefined });
-  return async (path, scopes) => {
-    const headers: Record<string, string> = scopes === undefined ? {} : { [SCOPES_HEADER]: scopes };
-    return await fetch(new Request(`http://session${path}`, { headers }));
-  };
-}
+const asking = (kit: SessionKit) => {
+  const { load } = apiOf(kit);
+  return async (path: string, scopes?: string) =>
+    await load(path, scopes === undefined ? {} : { headers: { [SCOPES_HEADER]: scopes } });
+};
 
 describe('[C10] [H1] GET …/history', () => {
   test('has the summary of its branch', async () => {
