@@ -1,5 +1,5 @@
 /** User tokens: what they are made for, and the sessions that they create (T3). */
-import { sign } from 'hono/jwt';
+import { decode, sign } from 'hono/jwt';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ResolvedAgent } from '../../src/domain/manifests/resolved.ts';
@@ -126,16 +126,31 @@ describe('T3: a user token', () => {
 
   test('names its user, agents and scopes to the session, and no incarnation', async () => {
     const on = edge();
-    const token = await bearer(on, { agents: ['assistant', 'analyst'], scopes: ['read'] });
+    const userId = `a%0d%0a zoë\u2028😀, ${USER_HEADER}: root`;
+    const token = await bearer(on, { user_id: userId, agents: ['assistant', 'analyst'], scopes: ['read'] });
     await on.fetch(new Request(`http://127.0.0.1:8787/agent/session/${ID}`, { headers: token }));
     expect(on.forwarded).toEqual([
       {
-        [USER_HEADER]: 'zo%C3%AB',
+        [USER_HEADER]: encodeURIComponent(userId),
         [AGENTS_HEADER]: 'assistant analyst',
         [SCOPES_HEADER]: 'read',
         [INCARNATION_HEADER]: null,
       },
     ]);
+  });
+
+  test.each([
+    ['a user of a megabyte', { sub: 'x'.repeat(1_000_000) }],
+    ['100,000 scopes', { scope: 'read message '.repeat(50_000) }],
+  ])('with %s is refused, although its signature is valid', async (_title, claims) => {
+    const on = edge();
+    const { payload } = decode((await bearer(on)).authorization.slice('Bearer '.length));
+    const ask = async (more: object): Promise<number> => {
+      const authorization = `Bearer ${await sign({ ...payload, ...more }, SECRET)}`;
+      return (await on.post(`/agent/session/${ID}/message`, { content: 'x' }, { authorization })).status;
+    };
+    expect([await ask(claims), await ask({})]).toEqual([401, 200]);
+    expect(on.forwarded).toHaveLength(1);
   });
 
   test('is never taken for a session token, nor a session token for it', async () => {

@@ -42,12 +42,10 @@ export interface ToolServer extends AsyncDisposable {
   readonly slow: Gate;
   /** Where calls of the tool `progress` wait after their third step. */
   readonly progress: Gate;
-  /** Number of completed calls of each tool. */
+  /** Number of completed calls of `slow` and `confirm`. */
   readonly calls: ReadonlyMap<string, number>;
   /** Adds the tool `late`, and says so to clients that listen. */
   readonly changeList: () => void;
-  /** Forgets all sessions of the legacy protocol, as a restart does. */
-  readonly forgetSessions: () => void;
   readonly close: () => Promise<void>;
 }
 
@@ -129,7 +127,6 @@ export async function startToolServer(options: ToolServerOptions = {}): Promise<
       for (const session of sessions.values()) addLateTool(session.server);
       modern.notify.toolsChanged();
     },
-    forgetSessions: () => sessions.clear(),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -189,7 +186,6 @@ function addStandardTools(
   const word = z.object({ text: z.string() });
 
   server.registerTool('echo', { description: 'Returns its text.', inputSchema: word }, ({ text: said }) => {
-    counted('echo');
     return text(said);
   });
   server.registerTool(
@@ -201,29 +197,9 @@ function addStandardTools(
       annotations: { readOnlyHint: true, idempotentHint: true },
     },
     ({ a, b }) => {
-      counted('add');
       return { ...text(String(a + b)), structuredContent: { sum: a + b } };
     },
   );
-  server.registerTool('read', { description: 'Only reads.', annotations: { readOnlyHint: true } }, () => {
-    counted('read');
-    return text('read');
-  });
-  server.registerTool(
-    'set',
-    {
-      description: 'Sets a value; twice is the same as once.',
-      annotations: { idempotentHint: true, destructiveHint: false },
-    },
-    () => {
-      counted('set');
-      return text('set');
-    },
-  );
-  server.registerTool('remove', { description: 'Removes all.', annotations: { destructiveHint: true } }, () => {
-    counted('remove');
-    return text('removed');
-  });
   server.registerTool(
     'slow',
     { description: 'Answers when the test says so.', inputSchema: word },
@@ -242,15 +218,12 @@ function addStandardTools(
       await ctx.mcpReq.notify({ method: 'notifications/progress', params });
     }
     await gates.progress.pass(ctx.mcpReq.signal);
-    counted('progress');
     return text('all steps');
   });
   server.registerTool('image', { description: 'Returns a picture.' }, () => {
-    counted('image');
     return { content: [{ type: 'image', data: PIXEL, mimeType: 'image/png' }] };
   });
   server.registerTool('resources', { description: 'Returns a link and a document.' }, () => {
-    counted('resources');
     return {
       content: [
         { type: 'resource_link', uri: 'https://example.com/report.pdf', name: 'report', mimeType: 'application/pdf' },
@@ -260,7 +233,6 @@ function addStandardTools(
     };
   });
   server.registerTool('fail', { description: 'Fails.' }, () => {
-    counted('fail');
     return { ...text('the disk is full'), isError: true };
   });
   server.registerTool('confirm', { description: 'Asks whether it may.' }, (ctx) => {
@@ -272,14 +244,14 @@ function addStandardTools(
   });
   server.registerTool('open_page', { description: 'Asks the person to open a page.' }, (ctx) => {
     const question = inputRequired.elicitUrl({ message: 'Please sign in.', url: 'https://example.com/sign-in' });
-    return asked(ctx, question, () => counted('open_page'));
+    return asked(ctx, question);
   });
 }
 
 type Question = ReturnType<typeof inputRequired.elicit>;
 
 /** The answer of the person, as text; the first call asks for it. */
-function asked(ctx: ServerContext, question: Question, count: () => void): CallToolResult | InputRequiredResult {
+function asked(ctx: ServerContext, question: Question, count = (): void => {}): CallToolResult | InputRequiredResult {
   const reply = inputResponse(ctx.mcpReq.inputResponses, 'question');
   if (reply.kind !== 'elicit') return inputRequired({ inputRequests: { question } });
   count();

@@ -148,9 +148,11 @@ describe.each([
     expect([...shownIn(agent.messages)].sort()).toEqual([...shownIn(shown.messages)].sort());
     expect([agent.pendingInterrupts, agent.state]).toEqual([[], {}]);
   });
+});
 
-  test('a stream that is cut anywhere is an error, and the same request again completes its messages', async () => {
-    const kit = await asked(approved);
+describe('[E3] the same request again', () => {
+  test('completes the messages of a stream that was cut anywhere, which is an error', async () => {
+    const kit = await asked(true);
     const expected = await whole(journaled(kit));
     for (let cut = 0; cut < kit.events.length; cut += 1) {
       const { agent, say, run } = chatOf(
@@ -163,8 +165,8 @@ describe.each([
     }
   });
 
-  test('a continued stream that is cut anywhere is completed by the same request again', async () => {
-    const kit = await asked(approved);
+  test('completes a continued stream that was cut anywhere', async () => {
+    const kit = await asked(true);
     const [call = ''] = callsOf(kit);
     const after = waitOf(kit);
     let expected: Message[] | null = null;
@@ -176,7 +178,7 @@ describe.each([
       );
       await say('go', 'r1');
       agent.addMessage({ id: 'mine', role: 'tool', toolCallId: call, content: 'Bern' });
-      const again = { runId: 'r2', resume: answersTo(agent.pendingInterrupts, { approved }) ?? [] };
+      const again = { runId: 'r2', resume: answersTo(agent.pendingInterrupts, { approved: true }) ?? [] };
       expect(await run(again)).toMatch(expected === null ? 'success' : /^error connection_lost: /);
       expected ??= agent.messages;
       expect(await run(again)).toBe('success');
