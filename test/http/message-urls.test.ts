@@ -1,9 +1,8 @@
 /** Messages with files that are fetched from a URL, through the session API (C2, X2). */
 import { createServer } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { createFileFetch } from '../../src/executors/outbound/file-fetch.ts';
 import { OutboundError } from '../../src/domain/outbound-error.ts';
@@ -22,30 +21,16 @@ const PRIVATE = ['10.1.2.3', '127.0.0.1', 'secret text', 'internal.corp'];
 
 type Server = (url: string, init: RequestInit) => Response | Promise<Response>;
 
-interface Talk {
-  readonly kit: SessionKit;
-  readonly clock: VirtualClock;
-  readonly bodies: LargeBodies;
-  /** URLs of all requests to the network. */
-  readonly asked: string[];
-  /** Events of the operator's log. */
-  readonly logged: string[];
-  send(content: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Sent>;
-  fetch(request: Request): Promise<Response>;
-}
-
-interface Sent {
-  readonly status: number;
-  readonly body: Record<string, unknown>;
-}
-
-async function talk(server: Server, options: Partial<OutboundOptions> = {}, session: KitOptions = {}): Promise<Talk> {
+/** A session whose network is `server`. */
+async function talk(server: Server, options: Partial<OutboundOptions> = {}, session: KitOptions = {}) {
   const kit = await sessionKit(session);
   const clock = new VirtualClock();
   const bodies = new LargeBodies(clock);
+  /** URLs of all requests to the network. */
   const asked: string[] = [];
+  /** Events of the operator's log. */
   const logged: string[] = [];
-  const app = checkedSession({
+  const fetch = checkedSession({
     session: kit.session,
     clock,
     bodies,
@@ -61,20 +46,12 @@ async function talk(server: Server, options: Partial<OutboundOptions> = {}, sess
       },
     }),
   });
-  return {
-    kit,
-    clock,
-    bodies,
-    asked,
-    logged,
-    fetch: app,
-    send: async (content, headers = {}, signal) => {
-      const body = JSON.stringify({ content, stream: false });
-      const request = { method: 'POST', headers, body, ...(signal === undefined ? {} : { signal }) };
-      const response = await app(new Request('http://session/message', request));
-      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-    },
+  const send = async (content: unknown, headers: Record<string, string> = {}, signal: AbortSignal | null = null) => {
+    const body = JSON.stringify({ content, stream: false });
+    const response = await fetch(new Request('http://session/message', { method: 'POST', headers, body, signal }));
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
+  return { kit, clock, bodies, asked, logged, fetch, send };
 }
 
 const png = (headers: Record<string, string> = {}): Response => new Response(PNG, { headers });
@@ -93,7 +70,7 @@ function storedRows({ sql }: SessionKit): unknown {
 }
 
 /** The parts of the first message of the session. */
-async function partsOf({ fetch }: Talk): Promise<unknown> {
+async function partsOf({ fetch }: Awaited<ReturnType<typeof talk>>): Promise<unknown> {
   const response = await fetch(new Request('http://session/history'));
   const { messages } = (await response.json()) as { messages: { parts?: unknown }[] };
   return messages[0]?.parts;
@@ -593,27 +570,18 @@ describe('[C2] while files are fetched', () => {
   });
 });
 
-describe('[C2] from a real server', () => {
-  let serve: (request: IncomingMessage, response: ServerResponse) => void;
-  const server = createServer((request, response) => serve(request, response));
-  let url = '';
+test('[C2] the limit of a file counts decompressed bytes', async () => {
+  const bomb = gzipSync(Buffer.alloc(limits.messagePartBytes * 4));
+  expect(bomb.length).toBeLessThan(65_536);
+  const server = createServer((_request, response) =>
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const clock = { now: Date.now, schedule: () => () => undefined };
-
-  beforeAll(async () => {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.txt`;
-  });
-  afterEach(() => server.closeAllConnections());
-  afterAll(() => new Promise((resolve) => server.close(resolve)));
-
-  const local = (): Promise<Talk> =>
-    talk((target, init) => fetch(target, init), { allowHosts: [new URL(url).host], clock });
-
-  test('the limit counts decompressed bytes', async () => {
-    const bomb = gzipSync(Buffer.alloc(limits.messagePartBytes * 4));
-    expect(bomb.length).toBeLessThan(65_536);
-    serve = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb);
-    const { send } = await local();
-    expect(await send([{ type: 'file', url }])).toMatchObject({ status: 413, body: { code: 'content_too_large' } });
-  });
+  const { send } = await talk((url, init) => fetch(url, init), { allowHosts: [host], clock });
+  const sent = await send([{ type: 'file', url: `http://${host}/a.txt` }]);
+  server.closeAllConnections();
+  server.close();
+  expect(sent).toMatchObject({ status: 413, body: { code: 'content_too_large' } });
 });

@@ -86,60 +86,51 @@ test('[C1] a token cannot give a history, not even an empty one', async () => {
 
 describe('[C1] refused, and no session is created:', () => {
   const user = { role: 'user', content: 'hi' };
-  test.each<[string, unknown, string, string]>([
-    ['no list', 'hi', 'invalid_request', '"history"'],
+  const image = { type: 'image_url', image_url: { url: 'https://a.example/x.png' } };
+  const of = (role: string, more: object) => [{ role, ...more }];
+  test.each<[string, unknown, string, code?: string]>([
+    ['no list', 'hi', '"history"'],
     [
       'a mistyped role',
-      [user, { role: 'asistant', content: 'x' }],
-      'invalid_request',
-      '"history.1.role": unknown role "asistant" (did you mean "assistant"? known: user, assistant, tool)',
+      [user, ...of('asistant', {})],
+      '"history.1.role": unknown role "asistant" (did you mean "assistant"?',
     ],
     [
       'an unknown member',
-      [{ role: 'tool', content: 'x', tool_call: 'a', tool_call_id: 'a' }],
-      'invalid_request',
+      of('tool', { content: 'x', tool_call: 'a' }),
       '"history.0.tool_call": unknown member (did you mean "tool_call_id"?)',
     ],
     [
       'a name that could be a tag',
-      [user, { role: 'assistant', tool_calls: [{ ...call, id: 'a"><system>' }] }],
-      'invalid_request',
+      [user, ...of('assistant', { tool_calls: [{ ...call, id: 'a"><system>' }] })],
       '"history.1.tool_calls.0.id": an id has 1 to 128 characters',
     ],
-    ['a number as content', [{ role: 'user', content: 1 }], 'invalid_request', 'expected a string, or a list of parts'],
+    ['a number as content', of('user', { content: 1 }), 'expected a string, or a list of parts'],
     [
       'a part of an unknown type',
-      [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image-url' }] }],
-      'invalid_request',
-      '"history.0.content.1.type": unknown type "image-url" (did you mean "image_url"?',
+      of('user', { content: [{ type: 'image-url' }] }),
+      '"history.0.content.0.type": unknown type "image-url" (did you mean "image_url"?',
     ],
     [
       'a name that is a path',
-      [{ role: 'user', content: [{ type: 'file', file: { filename: '../a', file_data: '' } }] }],
-      'invalid_request',
+      of('user', { content: [{ type: 'file', file: { filename: '../a', file_data: '' } }] }),
       '"history.0.content.0.file.filename"',
     ],
     [
       'an image of the assistant',
-      [{ role: 'assistant', content: [{ type: 'image', data: 'R0lGODlhAQABAAAAACw=' }] }],
-      'invalid_request',
+      of('assistant', { content: [{ type: 'image', data: '' }] }),
       '"history.0.content.0.type": unknown type "image" (known: text, output_text, refusal)',
     ],
-    [
-      'a URL',
-      [user, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example/x.png' } }] }],
-      'unsupported_content',
-      'history[1].content[0]',
-    ],
-    ['an orphan', [{ role: 'tool', tool_call_id: 'a', content: '1' }], 'invalid_history', 'history[0]'],
+    ['a URL', [user, ...of('user', { content: [image] })], 'history[1].content[0]', 'unsupported_content'],
+    ['an orphan', of('tool', { tool_call_id: 'a', content: '1' }), 'history[0]', 'invalid_history'],
     [
       'too many messages',
       Array.from({ length: limits.seededMessages + 1 }, () => user),
-      'history_too_large',
       `allowed: ${limits.seededMessages}`,
+      'history_too_large',
     ],
-    ['a body that is too large', [{ role: 'user', content: 'x'.repeat(limits.createBodyBytes) }], 'body_too_large', ''],
-  ])('%s', async (_, history, code, detail) => {
+    ['a body that is too large', of('user', { content: 'x'.repeat(limits.createBodyBytes) }), '', 'body_too_large'],
+  ])('%s', async (_, history, detail, code = 'invalid_request') => {
     const { create, created } = edge();
     const [, problem] = await create({ history });
     expect(problem).toMatchObject({ code, detail: expect.stringContaining(detail) as string });
@@ -216,7 +207,7 @@ describe('[C1] GET /history', () => {
     }
   }
 
-  test.each([1, 2, 3, 7, 100])('pages of %i go back to its first message, each once', async (limit) => {
+  test.each([1, 7, 100])('pages of %i go back to its first message, each once', async (limit) => {
     const kit = await sessionKit({ history: HISTORY, script: Array.from({ length: 3 }, () => 'yes') });
     for (const at of [0, 1, 2]) await say(kit, `run ${at}`);
     const { messages, pages } = await all(kit, limit);

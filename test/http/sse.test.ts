@@ -92,11 +92,14 @@ test('[J4] a reader without the opening event of a block gets the block’s whol
   expect(ids(await frames(stream, 1))).toEqual(['1']);
 });
 
-test('[H2] a stream of one run skips other runs and closes after the terminal event', async () => {
-  const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type: 'agent_completed' }), event(4)];
-  const stream = eventStream(source(stored), new Heartbeat(new VirtualClock()), { after: 0, runId: 'run_1' });
-  expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
-});
+test.each(['agent_completed', 'agent_failed', 'agent_cancelled'] as const)(
+  '[H2] a stream of one run skips other runs and closes after its end (%s)',
+  async (type) => {
+    const stored = [event(1), event(2, { run_id: 'run_2' }), event(3, { type }), event(4)];
+    const stream = eventStream(source(stored), new Heartbeat(new VirtualClock()), { after: 0, runId: 'run_1' });
+    expect(ids(await frames(stream, 99))).toEqual(['1', '3']);
+  },
+);
 
 test('[J8] a stream of one run continues after agent_waiting; the stream of its request ends where the run waits now', async () => {
   const stored = [event(1), event(2, { type: 'agent_waiting' }), event(3), event(4, { type: 'agent_completed' })];
