@@ -1,6 +1,6 @@
 /**
- * Golden transcripts: the frames of one run in every protocol, as a client gets them (E1 to E3). A change of them is a
- * change for clients: look at the difference, then `npx vitest run --project node test/surfaces/golden.test.ts -u`.
+ * Golden transcripts: the frames of one run in every protocol (E1 to E3), each in a line: its name, if it has one, and its
+ * data. A change of them is a change for clients: look at the difference, then `npx vitest run --project node test/surfaces/golden.test.ts -u`.
  *
  * The run has a thought, bare text, a plan, actions that succeed, fail, are skipped and are rejected, an action in a
  * thought, an approval, a call of a client tool, a variable, and a response whose value is known only after the wait.
@@ -95,6 +95,16 @@ function framesOf(surface: Surface, given: readonly SessionEvent[], options: Jso
   return given.map((event) => fold.add(event)).join('') + fold.end('stopped');
 }
 
+/** A line for each frame. */
+const linesOf = (frames: string): string =>
+  frames
+    .split('\n\n')
+    .map((frame) => {
+      const [isFrame, name, data] = /^(?:event: (\S+)\n)?data: (.*)$/.exec(frame) ?? [];
+      return isFrame === undefined ? JSON.stringify(frame) : name === undefined ? data : `${name} ${data}`;
+    })
+    .join('\n');
+
 const asked = events.slice(0, events.findIndex(({ seq }) => seq === wait) + 1);
 
 test.each(PROTOCOLS)(
@@ -115,8 +125,8 @@ test.each(PROTOCOLS)(
 );
 
 test.each(PROTOCOLS)('%s: the frames up to the wait, and those of the rest', async (name, surface, options) => {
-  await expect(framesOf(surface, asked, options, 0)).toMatchFileSnapshot(`golden/${name}.asked.txt`);
-  await expect(framesOf(surface, events, options, wait)).toMatchFileSnapshot(`golden/${name}.answered.txt`);
+  await expect(linesOf(framesOf(surface, asked, options, 0))).toMatchFileSnapshot(`golden/${name}.asked.txt`);
+  await expect(linesOf(framesOf(surface, events, options, wait))).toMatchFileSnapshot(`golden/${name}.answered.txt`);
 });
 
 const journaled = events.filter(({ seq }) => seq !== null);
@@ -153,7 +163,9 @@ test('openai-responses: a replay is the first response, frame by frame', () => {
 
 test('openai-chat: the frames of a replay', async () => {
   const [, surface, options] = PROTOCOLS[1] as (typeof PROTOCOLS)[number];
-  await expect(framesOf(surface, journaled, options, 0)).toMatchFileSnapshot('golden/openai-chat.replayed.txt');
+  await expect(linesOf(framesOf(surface, journaled, options, 0))).toMatchFileSnapshot(
+    'golden/openai-chat.replayed.txt',
+  );
 });
 
 test.each(PROTOCOLS)('%s: an answer whose generation ended early is no success', (name, surface, options) => {
