@@ -40,7 +40,7 @@ async function retry({ session }: SessionKit, run: number): Promise<void> {
   await session.ended(again);
 }
 
-test('C4: what a background action of an earlier run sets is kept after a retry of a later one', async () => {
+test('[C4] what a background action of an earlier run sets is kept after a retry of a later one', async () => {
   const { kit, finish } = await late([answer('2'), answer('3'), answer('it is $n')]);
   await say(kit, 'b');
   await retry(kit, 2);
@@ -49,7 +49,7 @@ test('C4: what a background action of an earlier run sets is kept after a retry 
   expect((await say(kit, 'c')).response).toBe('it is late');
 });
 
-test('C4: what a background action of another branch sets counts when that branch continues', async () => {
+test('[C4] what a background action of another branch sets counts when that branch continues', async () => {
   const { kit, finish } = await late([answer('2'), answer('it is $n'), answer('it is $n')]);
   await retry(kit, 1);
   await finish();
@@ -59,7 +59,7 @@ test('C4: what a background action of another branch sets counts when that branc
   expect((await say(kit, 'c')).response).toBe('it is late');
 });
 
-test('C4: the session comes back to a branch whose background action is still running', async () => {
+test('[C4] the session comes back to a branch whose background action is still running', async () => {
   const { kit, finish } = await late([answer('2'), answer('3'), answer('it is $n')]);
   await retry(kit, 1);
   await kit.session.branches.moveHead(kit.session.runs(1, 2)[0] as never);
@@ -73,7 +73,7 @@ test.each([
   ['another branch', true, {}],
   ['an earlier run of the branch', false, { n: 'late' }],
 ])(
-  'C4: after a restart, a background action of %s has the variables of its own branch',
+  '[C4] after a restart, a background action of %s has the variables of its own branch',
   async (_, isOther, expected) => {
     const { kit } = await late([answer('2')]);
     if (isOther) await retry(kit, 1);
@@ -87,7 +87,7 @@ test.each([
   },
 );
 
-test('C4: a run that could not begin changes no variables', async () => {
+test('[C4] a run that could not begin changes no variables', async () => {
   let isGone = false;
   const kit = await sessionKit({
     gone: () => isGone,

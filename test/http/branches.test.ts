@@ -65,7 +65,7 @@ test('[C4] a fork is limited in rate, as every request that starts work', async 
   expect((await fetch(new Request(`http://session${FORK_PATH}`, { method: 'POST', body }))).status).toBe(429);
 });
 
-describe('C4 a retry', () => {
+describe('[C4] a retry', () => {
   test('is a new run with the same message and the same history; the session continues after it', async () => {
     const { kit, say, retry, history, get } = await tree({ script: ['a1', 'b1', 'b2', 'c1'].map(answer) });
     await say('a');
@@ -172,7 +172,7 @@ describe('C4 a retry', () => {
   });
 });
 
-describe('C4 a branch', () => {
+describe('[C4] a branch', () => {
   test('has the results of its own runs only', async () => {
     const { say, retry } = await tree({
       script: [
@@ -391,7 +391,7 @@ describe('C4 a branch', () => {
   });
 });
 
-describe('C4 an action that runs again', () => {
+describe('[C4] an action that runs again', () => {
   test('is a run of its own, whose result later messages see', async () => {
     let count = 0;
     const { kit, say, retry, history } = await tree({

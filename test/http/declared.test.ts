@@ -170,11 +170,9 @@ describe('[H4] the document', () => {
   });
 
   test('describes every parameter and header', () => {
-    for (const { name, parameters } of operations) {
-      for (const one of parameters) {
-        if (one.in !== 'path') expect(one.description ?? '', `${name} ${one.name}`).toMatch(/\S/);
-      }
-    }
+    const all = operations.flatMap(({ parameters }) => parameters.filter((one) => one.in !== 'path'));
+    expect(all.length).toBeGreaterThan(50);
+    expect(all.filter(({ description }) => !/\S/.test(description ?? '')).map(({ name }) => name)).toEqual([]);
   });
 });
 

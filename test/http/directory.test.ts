@@ -60,7 +60,7 @@ const user = (change: Partial<UserToken> = {}): Promise<string> =>
 
 const ALL: DirectoryPage = { limit: 100, before: null, userId: null, agents: null, status: null };
 
-describe('C6: an API key', () => {
+describe('[C6] an API key', () => {
   test.each(['k-ann', 'k-app'])('lists all sessions of its namespace (%s)', async (key) => {
     expect(await list(key)).toEqual({ status: 200, body: { sessions: [ENTRY], next: null } });
     expect(asked).toEqual([['ann', ALL]]);
@@ -95,7 +95,7 @@ describe('C6: an API key', () => {
   });
 });
 
-describe('C6: a user token', () => {
+describe('[C6] a user token', () => {
   test('lists the sessions of its user only, whether it names the user or not', async () => {
     answer = () => ({ entries: [ENTRY], next: null });
     for (const search of ['', `?user_id=${encodeURIComponent('Zoë')}`]) {

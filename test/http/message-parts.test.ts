@@ -78,7 +78,7 @@ describe('[C2] a message with parts', () => {
   });
 });
 
-describe('C2: downloads of files of messages', () => {
+describe('[C2] downloads of files of messages', () => {
   const script = '<script>alert(1)</script>';
   async function withFile(given: object) {
     const made = await talk();

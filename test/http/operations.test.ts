@@ -218,7 +218,7 @@ const CREDENTIALS: readonly Credential[] = [
   },
 ];
 
-describe('T1: every operation with every kind of credential', () => {
+describe('[T1] every operation with every kind of credential', () => {
   test.each(CREDENTIALS)('$name', async ({ name: credentialName, make, expected, isSessionToken }) => {
     const credential = await make();
     for (const name of names) {
@@ -243,7 +243,7 @@ describe('T1: every operation with every kind of credential', () => {
     }
   });
 
-  test('T5: a token of a deleted session, and a user token for it, find no session', async () => {
+  test('[T5] a token of a deleted session, and a user token for it, find no session', async () => {
     const ofSession = await session({ sessionId: GONE });
     for (const credential of [ofSession, await user()]) {
       for (const name of names.filter((one) => isSessionOperation(one))) {
@@ -256,7 +256,7 @@ describe('T1: every operation with every kind of credential', () => {
   });
 });
 
-describe('T1: the table', () => {
+describe('[T1] the table', () => {
   const routesOf = ({ routes }: Pick<typeof sessionRoutes, 'routes'>, prefix: string): string[] =>
     routes
       .filter(({ method }) => method !== 'ALL')

@@ -20,7 +20,7 @@ async function rerun({ session }: SessionKit, run: number): Promise<number> {
   return again;
 }
 
-describe.each(['in its session', 'in a fork'])('C4 an action that runs again %s', (where) => {
+describe.each(['in its session', 'in a fork'])('[C4] an action that runs again %s', (where) => {
   test.each([
     ['results of its run', { of: '$a' }, { of: 'first' }],
     ['results of earlier runs, and variables', { of: '$early', v: '$v' }, { of: 'before', v: 'v1' }],

@@ -55,7 +55,7 @@ async function talk(options: KitOptions = {}) {
 
 const shown = ({ messages }: ModelRequest): string => messages.map(({ content }) => String(content)).join('\n');
 
-describe('C5 a message during a run', () => {
+describe('[C5] a message during a run', () => {
   test('is shown to the model in the next generation, and answered by the same run', async () => {
     const { kit, finish, say, steer } = await talk({ script: [action('slow'), answer('both')] });
     const first = say('count the apples');
@@ -294,7 +294,7 @@ describe('C5 a message during a run', () => {
   });
 });
 
-test('C5: the stream of a message that waits for its run ends when the token expires', async () => {
+test('[C5] the stream of a message that waits for its run ends when the token expires', async () => {
   const kit = await sessionKit({
     executors: { tool: () => new Promise(() => undefined) },
     tools: TOOLS,
@@ -320,7 +320,7 @@ test('C5: the stream of a message that waits for its run ends when the token exp
   expect(await text).toMatch(/^: heartbeat\n\n[^]*: the token has expired; the run continues\n\n$/);
 });
 
-describe('C5 a message that a run has received', () => {
+describe('[C5] a message that a run has received', () => {
   test('is shown after a restart in the generation that follows', async () => {
     const { kit, say, steer } = await talk({
       executors: { tool: () => new Promise(() => undefined) },

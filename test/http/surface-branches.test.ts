@@ -84,7 +84,7 @@ async function page(kit: SessionKit): Promise<Page> {
 
 const numbered = async (): Promise<Page> => await page(await sessionKit({ script: ['1', '2', '3', '4'].map(answer) }));
 
-describe('[E1] C4: after the page is loaded again,', () => {
+describe('[E1] [C4] after the page is loaded again,', () => {
   test('another answer to a message that was answered again is a branch', async () => {
     const { kit, send, regenerate, load } = await numbered();
     await send('m1', 'hello');
@@ -138,7 +138,7 @@ describe('[E1] C4: after the page is loaded again,', () => {
   });
 });
 
-describe('[E1] C4: another answer is for the version that the client has', () => {
+describe('[E1] [C4] another answer is for the version that the client has', () => {
   test('although there are more versions than a page has', async () => {
     const { kit, send } = await page(await sessionKit({}));
     await send('m1', 'hello');
@@ -185,7 +185,7 @@ describe('[E1] C4: another answer is for the version that the client has', () =>
   });
 });
 
-describe('[E1] C4: a page that is loaded again resumes the branch that it shows', () => {
+describe('[E1] [C4] a page that is loaded again resumes the branch that it shows', () => {
   const resumed = async (kit: SessionKit): Promise<string> =>
     await ask(kit, 'ai-sdk', readStream(input(null)), kit.clock);
 
@@ -220,7 +220,7 @@ describe('[E1] C4: a page that is loaded again resumes the branch that it shows'
   });
 });
 
-describe('[E3] C4: `parentRunId`', () => {
+describe('[E3] [C4] `parentRunId`', () => {
   const TOOLS = [{ name: 'dial', description: '', parameters: { type: 'object', properties: {} } }];
   const CALL = '<action type="tool" mode="async" id="x">{"name":"dial","parameters":{}}</action>';
 

@@ -142,7 +142,7 @@ describe('[H5] a token for a browser', () => {
     ]);
   });
 
-  test('T1: the object gets the scopes of a token, and no header that a client has sent', async () => {
+  test('[T1] the object gets the scopes of a token, and no header that a client has sent', async () => {
     const on = edge();
     const authorization = `Bearer ${await issued(on, { scopes: ['read', 'tools'], expires_in: 60 })}`;
     on.asked.length = 0;

@@ -57,7 +57,7 @@ async function bearer(on: ReturnType<typeof edge>, body: object = {}): Promise<{
 const codeOf = async (response: Response): Promise<string> =>
   `${response.status} ${((await response.json()) as { code: string }).code}`;
 
-describe('T3: a user token', () => {
+describe('[T3] a user token', () => {
   test('is made by any key of a namespace, for a user, agents, surfaces, scopes and a time', async () => {
     const on = edge();
     const body = { user_id: 'zoë', agents: ['assistant'], scopes: ['read', 'message', 'tools'], expires_in: 60 };

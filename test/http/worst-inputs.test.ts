@@ -21,6 +21,10 @@ const INPUTS = WORST_INPUTS.filter(
     /^(?:json_query|condition|references|actions|plan|messages|history): /.test(name) && prepare === undefined,
 );
 
+if (INPUTS.length < 20) throw new Error('the worst inputs have other names');
+/** All others take more than a turn. */
+const SMALL = 'condition: nested comprehensions';
+
 const PIECE_BYTES = 65_536;
 
 /** A request whose body arrives in pieces, as from the network, and has no stated length. */
@@ -96,10 +100,10 @@ function tenant(account: Account): Tenant {
   };
 }
 
-test.each(INPUTS)('[X2] $name: work beyond one turn is spread over several turns', async ({ send, answer }) => {
+test.each(INPUTS)('[X2] $name: work beyond one turn is spread over several turns', async ({ name, send, answer }) => {
   const account = new Account();
   expect((await send(tenant(account))).text).toMatch(answer);
-  expect(account.steps).toBeGreaterThan(limits.turnSteps);
+  expect(account.steps > limits.turnSteps).toBe(name !== SMALL);
   // An evaluation is never interrupted, and parallel actions are charged together.
   expect(account.steps / (account.waits + 1)).toBeLessThanOrEqual(4 * limits.querySteps);
 });

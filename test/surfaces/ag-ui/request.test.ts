@@ -120,7 +120,7 @@ describe('[E3] results of calls', () => {
   });
 });
 
-describe('[E3] C4: `parentRunId`', () => {
+describe('[E3] [C4] `parentRunId`', () => {
   const ours = (id: string): JsonObject => ({ id, role: 'assistant', content: 'Hm.' });
 
   test.each<readonly [string, Json[], string | null]>([

@@ -57,7 +57,7 @@ test.each([
     { trigger: 'regenerate-message', messageId: 'run_1' },
     { how: 'again', of: 'run_1' },
   ],
-])('[E1] C4: a request with %j means a message that was sent before: %j', (more, changes) => {
+])('[E1] [C4] a request with %j means a message that was sent before: %j', (more, changes) => {
   expect(read('user', [{ type: 'text', text: 'Hello' }], more).message?.changes).toEqual(changes);
 });
 
@@ -65,7 +65,7 @@ test.each([
   ['m', undefined],
   ['user_', undefined],
   ['user_run_1', 'run_1'],
-])('[E1] C4: a message with the id %s is that of the run %s', (id, runId) => {
+])('[E1] [C4] a message with the id %s is that of the run %s', (id, runId) => {
   const parts = [{ type: 'text', text: 'Hello' }];
   expect(read('user', parts, { messages: [{ id, role: 'user', parts }] }).message?.runId).toBe(runId);
 });
