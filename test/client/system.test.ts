@@ -7,7 +7,7 @@ import type { ListedManifest } from '../../src/domain/catalog.ts';
 import type { WorkflowDefinition } from '../../src/domain/manifests/workflow.ts';
 import type { ManifestHost } from '../../src/http/manifest-host.ts';
 import { Tokens } from '../../src/http/tokens.ts';
-import { edgeApp, noWorkflows } from '../http/edge-app.ts';
+import { edgeApp, noManifests, noWorkflows } from '../http/edge-app.ts';
 import { SESSION_ID } from '../journal/journal-kit.ts';
 import { checkedFetch, checkedKit } from '../support/response-check.ts';
 import { sessionKit } from '../support/session-kit.ts';
@@ -63,6 +63,7 @@ let requests: number;
 let lose: boolean;
 
 const catalogue: ManifestHost = {
+  ...noManifests,
   list: async (_owner, kind) => (kind === 'agent' ? [{ ...TOOL, kind: 'agent' }] : [TOOL]),
   get: async (_owner, ref, wanted) => {
     asked.push([ref, wanted]);
@@ -72,15 +73,10 @@ const catalogue: ManifestHost = {
     asked.push(files);
     return { manifests: [TOOL], problems: [ISSUE], warnings: [], skipped: [] };
   },
-  exposed: async () => ({ agents: [], tools: [], workflows: [] }),
   graph: async () => ({
     graph: { nodes: [], edges: [{ from: 'agent/a', to: 'tool/b', how: 'import' }] },
     text: 'not this',
   }),
-  put: async () => await Promise.reject(new Error('not called')),
-  remove: async () => await Promise.reject(new Error('not called')),
-  upload: async () => await Promise.reject(new Error('not called')),
-  replace: async () => await Promise.reject(new Error('not called')),
 };
 
 beforeEach(async () => {

@@ -21,13 +21,13 @@ export function rowsOf({ sql }: SessionKit): Record<string, unknown> {
   return Object.fromEntries(tables.map((name) => [name, sql.exec(`SELECT COUNT(*) AS n FROM "${name}"`)[0]?.['n']]));
 }
 
-/** Refused with the code; nothing is written; a message is answered afterwards. */
-export async function expectRefusal(message: object | string, code: string): Promise<void> {
+/** Refused with the code and a detail that contains this; nothing is written; a message is answered afterwards. */
+export async function expectRefusal(message: object | string, code: string, detail = ''): Promise<void> {
   const { kit, post } = await api();
   const before = rowsOf(kit);
   const sent = typeof message === 'string' ? message : { stream: false, ...message };
   const refused = await post('/message', sent);
-  expect(refused.body['code']).toBe(code);
+  expect(refused.body).toMatchObject({ code, detail: expect.stringContaining(detail) as string });
   // What a client sent is quoted in part only.
   expect(JSON.stringify(refused.body).length).toBeLessThan(20_000);
   expect(rowsOf(kit)).toEqual(before);

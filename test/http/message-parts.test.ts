@@ -139,106 +139,77 @@ describe('[C2] downloads of files of messages', () => {
 });
 
 describe('[C2] what is refused leaves nothing', () => {
-  const file = (rest: object): object => ({ type: 'file', name: 'a.bin', ...rest });
-  const tooLong = Buffer.alloc(limits.messagePartBytes + 1, 65).toString('base64');
-  const long = Buffer.alloc(limits.messageFileBytes / 3 + 1, 65).toString('base64');
-  test.each<[string, unknown, number, string, string]>([
-    ['no parts', [], 400, 'invalid_request', '"content"'],
-    [
-      'too many parts',
-      Array.from({ length: limits.messageParts + 1 }, () => ({ type: 'text', text: 'a' })),
-      400,
-      'invalid_request',
-      '64',
-    ],
-    ['an unknown type', [{ type: 'imge', data: png }], 400, 'invalid_request', 'did you mean "image"?'],
-    ['an unknown member', [{ type: 'image', dat: png }], 400, 'invalid_request', 'data'],
-    ['no source', [{ type: 'image' }], 400, 'invalid_request', 'exactly one of "data", "artifact" and "url"'],
-    ['two sources', [file({ data: png, artifact: 'art_1' })], 400, 'invalid_request', 'exactly one'],
-    ['a file without a name', [{ type: 'file', data: png }], 400, 'invalid_request', 'name'],
-    ['a name with a path', [file({ name: '../a', data: png })], 400, 'invalid_request', 'name'],
-    ['a name with a line break', [file({ name: 'a\nb', data: png })], 400, 'invalid_request', 'name'],
-    ['no base64', [file({ data: '###' })], 400, 'invalid_content', 'base64'],
-    ['an empty file', [file({ data: '' })], 400, 'invalid_content', 'empty'],
+  const file = (rest: object): object => ({ type: 'file', name: 'a.bin', data: 'QUJD', ...rest });
+  const image = (rest: object): object => ({ type: 'image', ...rest });
+  const base64 = (bytes: number): string => Buffer.alloc(bytes, 65).toString('base64');
+  const raw = (data: string, rest = '"}]}'): string =>
+    `{"content": [{"type": "file", "name": "a", "data": "${data}${rest}`;
+
+  /** Parts that are not valid; the detail names what is wrong. */
+  test.each<[string, readonly object[], string]>([
+    ['no parts', [], '"content"'],
+    ['too many parts', times(limits.messageParts + 1, () => ({ type: 'text', text: 'a' })), '64'],
+    ['an unknown type', [{ type: 'imge', data: png }], 'did you mean "image"?'],
+    ['an unknown member', [image({ dat: png })], 'data'],
+    ['no source', [image({})], 'exactly one of "data", "artifact" and "url"'],
+    ['two sources', [file({ artifact: 'art_1' })], 'exactly one'],
+    ['a file without a name', [{ type: 'file', data: png }], 'name'],
+    ['a name with a path', [file({ name: '../a' })], 'name'],
+    ['a name with a line break', [file({ name: 'a\nb' })], 'name'],
+    ['a name of two megabytes', [file({ name: 'x'.repeat(2_000_000) })], 'name'],
+    ['a name that is half of a character', [file({ name: 'a\ud800' })], 'name'],
+    ['a name that turns the reading direction', [file({ name: 'gpj.\u202eexe' })], 'name'],
+    ['60,000 empty texts', times(60_000, () => ({ type: 'text', text: '' })), ''],
+    ['parts of parts', times(60, () => file({ data: times(60, () => file({})) })), ''],
+    ['texts of white space', times(3, () => ({ type: 'text', text: ' \n' })), ''],
+    ['a URL of two megabytes', [image({ url: `https://example.com/${'a'.repeat(2_000_000)}` })], ''],
+  ])('%s', async (_name, content, detail) => {
+    await expectRefusal({ content }, 'invalid_request', detail);
+  });
+
+  /** Files that are refused, although another one in the message is valid. */
+  test.each<[string, readonly object[], string, string]>([
+    ['no base64', [file({ data: '###' })], 'invalid_content', 'base64'],
+    ['an empty file', [file({ data: '' })], 'invalid_content', 'empty'],
+    ['base64 of white space', [file({ data: ' '.repeat(4_000_000) })], 'invalid_content', ''],
+    ['base64 whose last character is wrong', [file({ data: `${'A'.repeat(8_000_000)}-` })], 'invalid_content', ''],
     [
       'a false type',
       [file({ media_type: 'image/jpeg', data: png })],
-      400,
       'content_type_mismatch',
       'the bytes are image/png',
     ],
-    ['a media type that is none', [file({ media_type: 'x', data: png })], 400, 'invalid_content', 'media type'],
+    ['a media type that is none', [file({ media_type: 'x', data: png })], 'invalid_content', 'media type'],
+    ['a media type with a line break', [file({ media_type: 'text/csv\r\nx: y' })], 'invalid_content', ''],
     [
       'SVG as an image',
-      [{ type: 'image', media_type: 'image/svg+xml', data: btoa('<svg/>') }],
-      415,
+      [image({ media_type: 'image/svg+xml', data: btoa('<svg/>') })],
       'unsupported_media_type',
       '"file"',
     ],
-    ['text as an image', [{ type: 'image', data: btoa('hello') }], 415, 'unsupported_media_type', 'text/plain'],
-    ['a file that is too large', [file({ data: tooLong })], 413, 'content_too_large', '8388608'],
+    ['text as an image', [image({ data: btoa('hello') })], 'unsupported_media_type', 'text/plain'],
+    ['a file that is too large', [file({ data: base64(limits.messagePartBytes + 1) })], 'content_too_large', '8388608'],
     [
       'files that are too large together',
-      [1, 2, 3].map(() => file({ data: long })),
-      413,
+      times(3, () => file({ data: base64(limits.messageFileBytes / 3 + 1) })),
       'content_too_large',
       '16777216',
     ],
-    ['an unknown artifact', [{ type: 'image', artifact: 'art_7_1' }], 404, 'unknown_artifact', 'art_7_1'],
-  ])('%s', async (_name, content, status, code, detail) => {
-    const { kit, send } = await talk();
-    const given = Array.isArray(content) && content.length > 0 ? [{ type: 'image', data: png }, ...content] : content;
-    const list = code === 'invalid_request' && !JSON.stringify(content).includes('"type":"image"') ? content : given;
-    const sent = await send(list);
-    expect(sent).toMatchObject({ status, body: { code } });
-    expect(sent.body['detail']).toContain(detail);
-    expect(kit.session.runCount).toBe(0);
+    ['an unknown artifact', [image({ artifact: 'art_7_1' })], 'unknown_artifact', 'art_7_1'],
+  ])('%s', async (_name, content, code, detail) => {
+    await expectRefusal({ content: [image({ data: png }), ...content] }, code, detail);
   });
-});
-
-describe('[C2] hostile parts of a message', () => {
-  const file = (rest: object): object => ({ type: 'file', name: 'a.bin', data: 'QUJD', ...rest });
 
   test.each<[string, object | string, string]>([
-    ['60,000 empty texts', { content: times(60_000, () => ({ type: 'text', text: '' })) }, 'invalid_request'],
-    ['parts of parts', { content: times(60, () => file({ data: times(60, () => file({})) })) }, 'invalid_request'],
     ['a text of two megabytes', { content: [{ type: 'text', text: 'x'.repeat(2_000_000) }] }, 'body_too_large'],
-    ['texts of white space', { content: times(3, () => ({ type: 'text', text: ' \n' })) }, 'invalid_request'],
-    ['base64 of white space', { content: [file({ data: ' '.repeat(4_000_000) })] }, 'invalid_content'],
-    [
-      'base64 whose last character is wrong',
-      { content: [file({ data: `${'A'.repeat(8_000_000)}-` })] },
-      'invalid_content',
-    ],
-    ['a name of two megabytes', { content: [file({ name: 'x'.repeat(2_000_000) })] }, 'invalid_request'],
-    ['a name that is half of a character', { content: [file({ name: 'a\ud800' })] }, 'invalid_request'],
-    ['a name that turns the reading direction', { content: [file({ name: 'gpj.\u202eexe' })] }, 'invalid_request'],
-    ['a media type with a line break', { content: [file({ media_type: 'text/csv\r\nx: y' })] }, 'invalid_content'],
-    [
-      'a URL of two megabytes',
-      { content: [{ type: 'image', url: `https://example.com/${'a'.repeat(2_000_000)}` }] },
-      'invalid_request',
-    ],
     ['metadata of a megabyte', { content: 'x', metadata: { data: 'x'.repeat(1_000_000) } }, 'invalid_request'],
     ['depth', `{"content": ${'['.repeat(1_000_000)}`, 'invalid_json'],
-    [
-      'a part that ends in its base64',
-      `{"content": [{"type": "file", "name": "a", "data": "${'QUJD'.repeat(500_000)}`,
-      'invalid_json',
-    ],
-    [
-      'a control character in base64',
-      `{"content": [{"type": "file", "name": "a", "data": "QU\u0000JD"}]}`,
-      'invalid_json',
-    ],
-    [
-      'an escape in base64 that is none',
-      `{"content": [{"type": "file", "name": "a", "data": "QU\\xJD"}]}`,
-      'invalid_json',
-    ],
+    ['a part that ends in its base64', raw('QUJD'.repeat(500_000), ''), 'invalid_json'],
+    ['a control character in base64', raw('QU\u0000JD'), 'invalid_json'],
+    ['an escape in base64 that is none', raw('QU\\xJD'), 'invalid_json'],
     [
       'a key with escapes, and much base64',
-      `{"content": [{"type": "file", "name": "a", "d\\u0061ta": "${'QUJD'.repeat(2_500_000)}"}]}`,
+      raw('', `", "d\\u0061ta": "${'QUJD'.repeat(2_500_000)}"}]}`),
       'body_too_large',
     ],
     [
@@ -249,6 +220,10 @@ describe('[C2] hostile parts of a message', () => {
   ])('%s', async (_title, message, code) => {
     await expectRefusal(message, code);
   });
+});
+
+describe('[C2] what a hostile message may not do', () => {
+  const file = (rest: object): object => ({ type: 'file', name: 'a.bin', data: 'QUJD', ...rest });
 
   test('the last of repeated members counts, and files of the others are not stored', async () => {
     const { kit, post } = await api();
