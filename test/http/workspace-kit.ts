@@ -14,7 +14,7 @@ import { edgeApp } from './edge-app.ts';
 export const ID = SESSION_RECORD.session_id;
 const OWNER = 'ann';
 /** Of the session. */
-export const USER = 'Zoë';
+const USER = 'Zoë';
 const INCARNATION = '0123456789ab';
 
 type Content = string | Uint8Array | ReadableStream<Uint8Array>;
@@ -26,7 +26,7 @@ export interface FilesKit {
   /** Requests below `…/files`, with the key of the session's namespace unless a header says otherwise. */
   call(path: string, init?: RequestInit & { readonly session?: string }): Promise<Response>;
   put(path: string, content: Content, headers?: Record<string, string>): Promise<Response>;
-  token(scopes?: readonly Scope[], change?: { readonly user?: string; readonly expiresInMs?: number }): Promise<string>;
+  token(scopes?: readonly Scope[], change?: { readonly expiresInMs?: number }): Promise<string>;
 }
 
 export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
@@ -62,11 +62,11 @@ export async function filesKit(options: KitOptions = {}): Promise<FilesKit> {
     call,
     put: async (path, content, headers = {}) =>
       await call(path, { method: 'PUT', body: content as NonNullable<RequestInit['body']>, headers: { ...headers } }),
-    token: async (scopes = SCOPES, { user, expiresInMs = limits.sessionTokenSeconds * 1_000 } = {}) =>
+    token: async (scopes = SCOPES, { expiresInMs = limits.sessionTokenSeconds * 1_000 } = {}) =>
       await tokens.issue({
-        ...(user === undefined
-          ? { type: 'session', sessionId: ID, incarnation: INCARNATION }
-          : { type: 'user', userId: user, agents: null, surfaces: ['http'] }),
+        type: 'session',
+        sessionId: ID,
+        incarnation: INCARNATION,
         owner: OWNER,
         scopes,
         expiresAt: now() + expiresInMs,
