@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { optionsOf } from '../../cli/chat/options.ts';
 import type { ChatOptions } from '../../cli/chat/options.ts';
-import { dispatch } from '../../cli/dispatch.ts';
+import { dispatched } from './dispatched.ts';
 
 const options = (positionals: readonly string[]): ChatOptions =>
   optionsOf({ positionals, values: {}, environment: {}, tell: () => undefined });
@@ -21,8 +21,7 @@ test.each([
   [['a', 'b'], 2, 'cortex chat takes at most 1 argument, got 2'],
   [['--json'], 2, 'cortex run --json'],
 ])('cortex chat %j exits with %i', async (given, code, said) => {
-  const printed: string[] = [];
-  const write = (text: string): void => void printed.push(text);
-  expect(await dispatch(['chat', ...given], {}, { out: write, err: write })).toBe(code);
-  expect(printed.join('')).toContain(said);
+  const { out, err, code: exit } = await dispatched(['chat', ...given]);
+  expect(out + err).toContain(said);
+  expect(exit).toBe(code);
 });

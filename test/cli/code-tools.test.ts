@@ -4,8 +4,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { toolFiles } from '../../cli/project/code-tools.ts';
+import { readCodeTools, toolFiles } from '../../cli/project/code-tools.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { loadManifests } from '../../src/catalog/load.ts';
+import type { DescribedTool } from '../../src/domain/code-tool.ts';
 
 let root = '';
 beforeEach(() => {
@@ -69,17 +71,6 @@ describe('[K1] [K2] cortex build', () => {
     expect(named('wave')).toMatchObject({ implementation: { type: 'code', bindings: [], secrets: [] } });
   });
 
-  test('a definition of another kind does not describe the tool of its name', () => {
-    put('tools/greet.ts', tool('greet'));
-    put('tools/wave.ts', tool('wave'));
-    put(
-      'manifests/all.yaml',
-      'kind: Tool\nname: greet\nimplementation: {type: code}\n---\n' +
-        'kind: Agent\nversion: "1"\nname: wave\nsummary: Waves.\npersona: You wave.\nimport: {tools: [wave]}\n',
-    );
-    expect(build()).toEqual({ status: 0, said: 'src/project.generated.ts: 2 agents, 2 tools\n' });
-  });
-
   test('has another version after a change of code, and the same one without', () => {
     const version = (): string => /version: "(\w+)"/.exec(generated())?.[1] ?? '';
     put('tools/greet.ts', tool('greet'));
@@ -92,95 +83,34 @@ describe('[K1] [K2] cortex build', () => {
     expect(version()).not.toBe(first);
   });
 
-  test.each<[name: string, files: Record<string, string>, message: string]>([
-    ['a syntax error', { 'tools/greet.ts': 'export default {' }, 'error    tools/greet.ts:1:17: Expected'],
-    [
-      'a missing module',
-      { 'tools/greet.ts': "import './no.ts';" },
-      'error    tools/greet.ts:1:8: Could not resolve "./no.ts"',
-    ],
-    ['another name', { 'tools/greet.ts': tool('hello') }, 'so the file must be called tools/hello.ts'],
-    ['no default export', { 'tools/greet.ts': 'export const x = 1;' }, 'must export a tool by default'],
-    ['code that throws', { 'tools/greet.ts': 'throw new Error("at load");' }, 'cannot be loaded: at load'],
-    [
-      'code that throws lines of this command',
-      { 'tools/greet.ts': String.raw`throw new Error("at load\nerror    manifests/a.yaml:1:1: forged");` },
-      'cannot be loaded: at load\n         error    manifests/a.yaml:1:1: forged',
-    ],
-    [
-      'parameters that are no object',
-      { 'tools/greet.ts': tool('greet').replace(/z\.object\(.*\}\)/, 'z.string()') },
-      '"parameters" must be a zod object',
-    ],
-    [
-      'a type that JSON does not have',
-      { 'tools/greet.ts': tool('greet').replace('z.string()', 'z.bigint()') },
-      'cannot be loaded: BigInt cannot be represented in JSON Schema',
-    ],
-    [
-      'a manifest without code',
-      {
-        'manifests/tools/gone.yaml': 'kind: Tool\nname: gone\nsummary: s\nversion: "1"\nimplementation: {type: code}\n',
-      },
-      'no code tool is called "gone"; tools/gone.ts of the project must export it',
-    ],
-    [
-      'a manifest without code, version and summary, with the nearest name',
-      {
-        'tools/roll_dice.ts': tool('roll_dice'),
-        'manifests/tools/rol_dice.yaml': 'kind: Tool\nname: rol_dice\nimplementation: {type: code}\n',
-      },
-      'error    manifests/tools/rol_dice.yaml:3:24: implementation.type: no code tool is called "rol_dice" (nearest: roll_dice); tools/rol_dice.ts of the project must export it, and uploaded manifests cannot bring code\n' +
-        'manifests: 1 error, nothing written',
-    ],
-    [
-      'parameters in the manifest',
-      {
-        'tools/greet.ts': tool('greet'),
-        'manifests/tools/greet.yaml':
-          'kind: Tool\nname: greet\nimplementation: {type: code}\nparameters: {to: string}\n',
-      },
-      'parameters: is in the code of the tool; remove it here',
-    ],
-    [
-      'effects in the manifest',
-      {
-        'tools/greet.ts': tool('greet'),
-        'manifests/tools/greet.yaml': 'kind: Tool\nname: greet\nimplementation: {type: code}\neffects: pure\n',
-      },
-      'effects: is in the code of the tool; remove it here',
-    ],
-    [
-      'a script tool of the same name',
-      {
-        'tools/greet.ts': tool('greet'),
-        'manifests/tools/greet.yaml':
-          'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
-      },
-      'manifests/tools/greet.yaml:3:7: name: the code tool in tools/greet.ts has this name too; rename one of them',
-    ],
-    [
-      'a binding of the runtime',
-      {
-        'tools/greet.ts': tool('greet'),
-        'manifests/tools/greet.yaml': 'kind: Tool\nname: greet\nimplementation: {type: code, bindings: [SESSIONS]}\n',
-      },
-      'SESSIONS is a binding of the runtime, which tools may not use',
-    ],
-    [
-      'code that ends the process, and the other tools are known',
-      {
-        'tools/greet.ts': tool('greet'),
-        'tools/gone.ts': 'process.exit(0);',
-        'manifests/agents/helper.yaml':
-          'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: P.\nimport: {tools: [greet]}\n',
-      },
-      'error    tools/gone.ts:1:1: cannot be loaded: it ended the process\nmanifests: 1 error, nothing written',
-    ],
-  ])('reports %s, and writes nothing', (_name, files, message) => {
-    for (const [path, text] of Object.entries(files)) put(path, text);
+  test('reports each tool that cannot be loaded, and knows the others', () => {
+    const files: Readonly<Record<string, [code: string, message: string]>> = {
+      syntax: ['export default {', 'Expected'],
+      missing: ["import './no.ts';", 'Could not resolve "./no.ts"'],
+      other: [tool('hello'), 'so the file must be called tools/hello.ts'],
+      bare: ['export const x = 1;', 'must export a tool by default'],
+      throws: ['throw new Error("at load");', 'cannot be loaded: at load'],
+      text: [tool('text').replace(/z\.object\(.*\}\)/, 'z.string()'), '"parameters" must be a zod object'],
+      bigint: [tool('bigint').replace('z.string()', 'z.bigint()'), 'BigInt cannot be represented in JSON Schema'],
+      gone: ['process.exit(0);', 'cannot be loaded: it ended the process'],
+    };
+    for (const [name, [code]] of Object.entries(files)) put(`tools/${name}.ts`, code);
+    put('tools/greet.ts', tool('greet'));
+    const { tools, problems } = readCodeTools(root, 'of the user');
+    expect(tools.map(({ name }) => name)).toEqual(['greet']);
+    expect(Object.fromEntries(problems.map(({ file, message }) => [file, message]))).toEqual(
+      Object.fromEntries(
+        Object.entries(files).map(([name, [, message]]) => [`tools/${name}.ts`, expect.stringContaining(message)]),
+      ),
+    );
+    expect(problems.find(({ file }) => file === 'tools/syntax.ts')).toMatchObject({ line: 1, column: 17 });
+  });
+
+  test('prints an error on lines of its own, and writes nothing', () => {
+    put('tools/greet.ts', String.raw`throw new Error("at load\nerror    manifests/a.yaml:1:1: forged");`);
     const { status, said } = build();
-    expect(said).toContain(message);
+    expect(said).toContain('cannot be loaded: at load\n         error    manifests/a.yaml:1:1: forged');
+    expect(said).toContain('manifests: 1 error, nothing written');
     expect(status).toBe(1);
     expect(existsSync(join(root, 'src/project.generated.ts'))).toBe(false);
   });
@@ -214,18 +144,63 @@ describe('[K1] [K2] cortex build', () => {
     expect(generated()).toContain('tools: {}');
   });
 
-  test('of another project has only the shipped definitions that it uses', () => {
-    put(
-      'manifests/agents/helper.yaml',
-      'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: You help.\nimport: {tools: [calculator]}\n',
-    );
-    expect(build()).toEqual({ status: 0, said: 'src/project.generated.ts: 1 agents, 1 tools\n' });
-    expect(generated()).toContain('calculator');
-    expect(generated()).not.toContain('web_fetch');
-  });
-
   test('finds tools directly in tools/, without helpers, tests and declarations', () => {
     for (const name of ['a.ts', '_b.ts', 'c.test.ts', 'd.d.ts', 'e.md', 'lib/f.ts']) put(`tools/${name}`, '');
     expect(toolFiles(root)).toEqual({ files: ['tools/a.ts'], problems: [] });
+  });
+});
+
+describe('[K2] the manifest of a code tool', () => {
+  const described = (name: string): DescribedTool => ({
+    file: `tools/${name}.ts`,
+    name,
+    description: 'd',
+    parameters: { type: 'object' },
+    effects: 'pure',
+  });
+  const codeTools = new Map(['greet', 'wave'].map((name) => [name, described(name)]));
+  const load = (text: string) => loadManifests([{ path: 'manifests/greet.yaml', text }], { codeTools });
+
+  test.each<[name: string, text: string, field: string, message: string]>([
+    [
+      'without code, with the nearest name',
+      'kind: Tool\nname: gret\nimplementation: {type: code}\n',
+      'implementation.type',
+      'no code tool is called "gret" (nearest: greet); tools/gret.ts of the project must export it, and uploaded manifests cannot bring code',
+    ],
+    [
+      'with parameters',
+      'kind: Tool\nname: greet\nimplementation: {type: code}\nparameters: {to: string}\n',
+      'parameters',
+      'is in the code of the tool; remove it here',
+    ],
+    [
+      'with effects',
+      'kind: Tool\nname: greet\nimplementation: {type: code}\neffects: pure\n',
+      'effects',
+      'is in the code of the tool; remove it here',
+    ],
+    [
+      'of another type',
+      'kind: Tool\nversion: "1"\nname: greet\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n',
+      'name',
+      'the code tool in tools/greet.ts has this name too; rename one of them',
+    ],
+    [
+      'with a binding of the runtime',
+      'kind: Tool\nname: greet\nimplementation: {type: code, bindings: [SESSIONS]}\n',
+      'implementation.bindings[0]',
+      'SESSIONS is a binding of the runtime, which tools may not use',
+    ],
+  ])('is refused %s', (_name, text, field, message) => {
+    expect(load(text).problems).toMatchObject([{ field, message: expect.stringContaining(message) }]);
+  });
+
+  test('is not a definition of another kind with its name', () => {
+    const agent =
+      'kind: Agent\nversion: "1"\nname: wave\nsummary: Waves.\npersona: You wave.\nimport: {tools: [wave]}\n';
+    const { problems, catalog } = load(`kind: Tool\nname: greet\nimplementation: {type: code}\n---\n${agent}`);
+    expect(problems).toEqual([]);
+    expect(catalog.list('tool').map(({ name }) => name)).toEqual(['greet', 'wave']);
   });
 });

@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dispatch } from '../../cli/dispatch.ts';
+import { dispatched } from './dispatched.ts';
+import type { Dispatched } from './dispatched.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-results-'));
 const SESSION = `ses_${'1'.repeat(32)}`;
@@ -72,15 +73,8 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function cortex(args: readonly string[], key = 'right-key'): Promise<{ out: string; err: string; code: number }> {
-  const said = { out: '', err: '' };
-  const code = await dispatch(
-    args,
-    { CORTEX_URL: url, CORTEX_API_KEY: key },
-    { out: (text) => void (said.out += text), err: (text) => void (said.err += text) },
-  );
-  return { ...said, code };
-}
+const cortex = async (args: readonly string[], key = 'right-key'): Promise<Dispatched> =>
+  await dispatched(args, { CORTEX_URL: url, CORTEX_API_KEY: key });
 
 const MEMORY = ['memory', '--agent=clerk', '--user=zoë'];
 
@@ -184,9 +178,7 @@ describe('[K4] cortex approve', () => {
 
   test.each([
     [['--deny'], 2, '--deny, --note and --content need the id'],
-    [['--content', '{}'], 2, '--deny, --note and --content need the id'],
     [['apr_1', '--content', '[1]'], 2, '--content must be a JSON object'],
-    [['apr_1', '--content', '{'], 2, '--content must be a JSON object'],
     [['apr_9'], 1, 'no open request has the id "apr_9"'],
     [[SESSION], 2, `2 requests of ${SESSION} wait; name the id of one`],
   ])('%j is refused with %i, and nothing is decided', async (args, exit, said) => {
@@ -200,29 +192,16 @@ describe('[K4] cortex approve', () => {
 
 describe('[K4] cortex sessions', () => {
   test('passes its filters on', async () => {
-    const { out } = await cortex([
-      'sessions',
-      '--agent',
-      'clerk',
-      '--user',
-      'u',
-      '--status',
-      'idle',
-      '--limit',
-      '7',
-      '--json',
-    ]);
+    const filters = '--agent clerk --user u --status idle --limit 7'.split(' ');
+    const { out } = await cortex(['sessions', ...filters, '--json']);
     expect(JSON.parse(out)).toEqual({ sessions: [], more: false });
     const query = Object.fromEntries(new URLSearchParams(seen.at(-1)?.path.split('?')[1]));
     expect(query).toEqual({ agent: 'clerk', user_id: 'u', status: 'idle', limit: '7' });
   });
 
   test('deletes one', async () => {
-    expect(await cortex(['sessions', 'delete', SESSION, '--json'])).toEqual({
-      out: `{"deleted":"${SESSION}"}\n`,
-      err: '',
-      code: 0,
-    });
+    const done = { out: `{"deleted":"${SESSION}"}\n`, err: '', code: 0 };
+    expect(await cortex(['sessions', 'delete', SESSION, '--json'])).toEqual(done);
   });
 
   test.each([
@@ -268,20 +247,11 @@ describe('[K4] JSON of commands that need no system', () => {
     writeFileSync(bad, 'kind: Tool\nversion: "1"\nname: bad\nsummary: s\n');
     const { out, code } = await cortex(['validate', bad, join(folder, 'nowhere'), '--json']);
     expect(code).toBe(1);
-    expect(JSON.parse(out)).toEqual({
+    expect(JSON.parse(out)).toMatchObject({
       valid: false,
       targets: [
-        {
-          target: bad,
-          loaded: 'nothing loaded',
-          errors: [expect.objectContaining({ file: bad })],
-          warnings: expect.any(Array),
-          skipped: [],
-        },
-        expect.objectContaining({
-          target: join(folder, 'nowhere'),
-          errors: [expect.objectContaining({ message: 'no such file or folder' })],
-        }),
+        { target: bad, loaded: 'nothing loaded', errors: [{ file: bad }], skipped: [] },
+        { target: join(folder, 'nowhere'), errors: [{ message: 'no such file or folder' }] },
       ],
     });
   });

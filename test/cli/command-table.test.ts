@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../cli/command-table.ts';
-import { dispatch, parse } from '../../cli/dispatch.ts';
+import { parse } from '../../cli/dispatch.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
+import { dispatched } from './dispatched.ts';
+import type { Dispatched } from './dispatched.ts';
 
 const read = (file: string): string => readFileSync(join(PACKAGE_ROOT, file), 'utf8');
 const names = [...COMMANDS.keys()];
@@ -12,15 +14,7 @@ const commands = await Promise.all(
   [...COMMANDS].map(async ([name, load]) => ({ name, command: (await load()).command })),
 );
 
-async function cortex(...args: string[]): Promise<{ out: string; err: string; code: number }> {
-  const said = { out: '', err: '' };
-  const code = await dispatch(
-    args,
-    {},
-    { out: (text) => void (said.out += text), err: (text) => void (said.err += text) },
-  );
-  return { ...said, code };
-}
+const cortex = async (...args: string[]): Promise<Dispatched> => await dispatched(args);
 
 /** The words of a command line of an example; quotes only hold a word together. */
 const wordsOf = (line: string): string[] => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, a, b]) => a ?? b ?? '');

@@ -14,10 +14,14 @@ function starting(folder: string): string[] {
     .filter((path) => readFileSync(join(PACKAGE_ROOT, path), 'utf8').includes("'node:child_process'"));
 }
 
-test.skipIf(lacks('bwrap'))('the files of `npm test` that start programs pass there', { timeout: 900_000 }, async () => {
-  const files = [...starting('test'), ...starting('container-runner/test')];
-  expect(files.length).toBeGreaterThan(5);
-  const { status, output } = await onBareMachine(['npm', 'test', '--', '--project', 'node', ...files]);
-  expect({ status, output: output.slice(-8_000) }).toMatchObject({ status: 0 });
-  expect(output).toMatch(/\d{2,} passed, 0 failed, 0 skipped/);
-});
+test.skipIf(lacks('bwrap'))(
+  'the files of `npm test` that start programs pass there',
+  { timeout: 900_000 },
+  async () => {
+    const files = [...starting('test'), ...starting('container-runner/test')];
+    expect(files.length).toBeGreaterThan(5);
+    const { status, output } = await onBareMachine(['npm', 'test', '--', '--project', 'node', ...files]);
+    expect({ status, output: output.slice(-8_000) }).toMatchObject({ status: 0 });
+    expect(output).toMatch(/\d{2,} passed, 0 failed, 0 skipped/);
+  },
+);

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters as plain } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
-import { dispatch } from '../../cli/dispatch.ts';
 import { eventLine } from '../../cli/terminal/event-lines.ts';
 import { recordedRun } from '../../cli/terminal/recorded-run.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
+import { dispatched } from './dispatched.ts';
+import type { Dispatched } from './dispatched.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-replay-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -64,15 +65,7 @@ function written(): string {
   return file;
 }
 
-async function replay(...args: string[]): Promise<{ out: string; err: string; code: number }> {
-  const said = { out: '', err: '' };
-  const code = await dispatch(
-    ['replay', written(), ...args],
-    {},
-    { out: (text) => void (said.out += text), err: (text) => void (said.err += text) },
-  );
-  return { ...said, code };
-}
+const replay = async (...args: string[]): Promise<Dispatched> => await dispatched(['replay', written(), ...args]);
 
 test.each([
   [undefined, 'run_2', [3, 4, 6, 7, 8]],

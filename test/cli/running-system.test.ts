@@ -1,7 +1,9 @@
 /** `cortex prompt`, `grammar` and `plan`: from the running system, else from the bundled manifests (L4). */
-import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundled } from '../support/bundled.ts';
@@ -10,6 +12,8 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { buildGrammar } from '../../src/protocol/grammar/grammar.ts';
 import { buildSystemPrompt } from '../../src/protocol/prompt/prompt.ts';
 import { edgeApp, noManifests } from '../http/edge-app.ts';
+import { dispatched } from './dispatched.ts';
+import type { Dispatched } from './dispatched.ts';
 
 const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
@@ -43,46 +47,24 @@ const server = createServer(async (asked, answer) => {
   answer.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
 });
 let port = 0;
-let freePort = 0;
+const folder = mkdtempSync(join(tmpdir(), 'cortex-system-'));
+const program = join(folder, 'program.xml');
+writeFileSync(program, '<action name="ecko" id="a">{}</action>');
 beforeAll(async () => {
-  const closed = createServer();
-  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
-  freePort = (closed.address() as AddressInfo).port;
-  await new Promise((resolve) => closed.close(resolve));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   ({ port } = server.address() as AddressInfo);
 });
 afterAll(() => {
   server.closeAllConnections();
   server.close();
+  rmSync(folder, { recursive: true });
 });
 
-async function run(
-  command: string,
-  given: readonly string[],
-  at: 'system' | 'nothing',
-  key = 'right-key',
-): Promise<{ readonly out: string; readonly err: string; readonly code: unknown }> {
-  const child = spawn(process.execPath, ['cli/main.ts', command, ...given], {
-    env: {
-      PATH: process.env['PATH'],
-      PORT: String(at === 'system' ? port : freePort),
-      NO_COLOR: '1',
-      CORTEX_API_KEY: key,
-    },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  child.stdin.end('<action name="ecko" id="a">{}</action>');
-  const [out, err, code] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    new Promise((resolve) => child.once('close', resolve)),
-  ]);
-  return { out, err, code };
-}
+const run = async (args: readonly string[], at: 'system' | 'nothing', key = 'right-key'): Promise<Dispatched> =>
+  await dispatched(args, { PORT: at === 'system' ? String(port) : '1', CORTEX_API_KEY: key });
 
 test('[L4] cortex prompt prints the prompt of an uploaded agent, and the tokens of its sections', async () => {
-  const { out, err, code } = await run('prompt', ['tutor'], 'system');
+  const { out, err, code } = await run(['prompt', 'tutor'], 'system');
   expect(out).toBe(`${buildSystemPrompt(tutor)}\n`);
   expect(err).toContain(`from the running system at http://127.0.0.1:${port}`);
   expect(err).toMatch(/\d+ characters, about \d+ tokens\n +\d+ {2}Who the agent is\n +\d+ {2}How you act\n/);
@@ -90,7 +72,7 @@ test('[L4] cortex prompt prints the prompt of an uploaded agent, and the tokens 
 });
 
 test('[L4] cortex prompt --parts prints each part with its tokens, its share, and what the manifest does with it', async () => {
-  const { out, code } = await run('prompt', ['tutor', '--parts'], 'system');
+  const { out, code } = await run(['prompt', 'tutor', '--parts'], 'system');
   const lines = out.split('\n').slice(0, -1);
   expect(lines[0]).toMatch(/^ +\d+ +\d+\.\d% {2}identity$/);
   expect(lines).toContainEqual(expect.stringMatching(/^ +0 +0\.0% {2}actions +left out$/));
@@ -98,7 +80,7 @@ test('[L4] cortex prompt --parts prints each part with its tokens, its share, an
   expect(lines.at(-1)).toMatch(/^ +\d+ +100\.0% {2}all parts, estimated$/);
   expect(lines).toHaveLength(10);
   expect(code).toBe(0);
-  const { out: json } = await run('prompt', ['tutor', '--json'], 'system');
+  const { out: json } = await run(['prompt', 'tutor', '--json'], 'system');
   const { parts } = JSON.parse(json) as PromptDocument;
   expect(parts.slice(0, 3).map(({ id, state }) => [id, state])).toEqual([
     ['identity', 'built_in'],
@@ -108,42 +90,40 @@ test('[L4] cortex prompt --parts prints each part with its tokens, its share, an
 });
 
 test('[P18] cortex grammar prints the grammar of an uploaded agent', async () => {
-  const { out, err } = await run('grammar', ['tutor', '--format', 'lark', '--form', 'compact'], 'system');
+  const { out, err } = await run(['grammar', 'tutor', '--format', 'lark', '--form', 'compact'], 'system');
   expect(out).toBe(buildGrammar(tutor, { format: 'lark', form: 'compact' }).text);
   expect(err).toContain('from the running system');
 });
 
 test('[S13] cortex plan looks names up for an uploaded agent', async () => {
-  const { out, err } = await run('plan', ['-', 'tutor'], 'system');
+  const { out, err } = await run(['plan', program, 'tutor'], 'system');
   expect(out).toContain('(did you mean "echo"?)');
   expect(err).toContain('from the running system');
-  const alone = await run('plan', ['-'], 'system');
+  const alone = await run(['plan', program], 'system');
   expect([alone.err, alone.code]).toEqual(['', 0]);
 });
 
-test.each([
-  ['prompt', 'assistant'],
-  ['grammar', 'assistant'],
-  ['plan', '-', 'assistant'],
-])('[L4] cortex %s %s reads the folder if no system is running', async (command, ...given) => {
-  const { out, err, code } = await run(command, given, 'nothing');
-  expect(out).not.toBe('');
-  expect(err).toContain(`from the folder manifests/, because no system is running at http://127.0.0.1:${freePort}`);
-  expect(code).toBe(0);
-});
+test.each([[['prompt', 'assistant']], [['grammar', 'assistant']], [['plan', program, 'assistant']]])(
+  '[L4] cortex %j reads the folder if no system is running',
+  async (args) => {
+    const { out, err, code } = await run(args, 'nothing');
+    expect(out).not.toBe('');
+    expect(err).toContain('from the folder manifests/, because no system is running at http://127.0.0.1:1');
+    expect(code).toBe(0);
+  },
+);
 
 test.each([
-  ['prompt', ['tutr'], 'system', 'unknown_agent: No agent is called "tutr" (did you mean "tutor"? known: tutor)'],
-  ['grammar', ['asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
-  ['plan', ['-', 'asistant'], 'nothing', 'unknown agent "asistant" (did you mean "assistant"? known: '],
-] as const)('[M3] cortex %s %j suggests the nearest name: %s', async (command, given, at, said) => {
-  const { err, code } = await run(command, given, at);
+  ['system', 'tutr', 'unknown_agent: No agent is called "tutr" (did you mean "tutor"? known: tutor)'],
+  ['nothing', 'asistant', 'unknown agent "asistant" (did you mean "assistant"? known: '],
+] as const)('[M3] the nearest name is suggested, at %s: %s', async (at, name, said) => {
+  const { err, code } = await run(['prompt', name], at);
   expect(err).toContain(said);
   expect(code).toBe(1);
 });
 
 test('[H5] a wrong key is an error, and not a reason to read the folder', async () => {
-  const { out, err, code } = await run('prompt', ['assistant'], 'system', 'wrong-key');
+  const { out, err, code } = await run(['prompt', 'assistant'], 'system', 'wrong-key');
   expect([out, code]).toEqual(['', 3]);
   expect(err).toContain('does not know this API key');
 });

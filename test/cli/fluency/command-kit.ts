@@ -1,33 +1,23 @@
 /** Runs `cortex fluency` in this process, against scripted models over HTTP. */
-import { dispatch } from '../../../cli/dispatch.ts';
+import { dispatched } from '../dispatched.ts';
+import type { Dispatched } from '../dispatched.ts';
 import { startModel } from './endpoint.ts';
 import type { EndpointOptions } from './endpoint.ts';
 import { dataset } from './kit.ts';
 import type { Model } from './models.ts';
 
-interface Said {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
 export async function cortex(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
-): Promise<Said> {
-  const said = { out: '', err: '' };
-  const code = await dispatch(['fluency', ...args], environment, {
-    out: (text) => void (said.out += text),
-    err: (text) => void (said.err += text),
-  });
-  return { code, ...said };
+): Promise<Dispatched> {
+  return await dispatched(['fluency', ...args], environment);
 }
 
 export async function against(
   model: Model,
   args: readonly string[] = [],
   options: EndpointOptions & { readonly environment?: Readonly<Record<string, string>> } = {},
-): Promise<Said & { readonly keys: readonly unknown[]; readonly calls: number }> {
+): Promise<Dispatched & { readonly keys: readonly unknown[]; readonly calls: number }> {
   const { environment = {}, ...endpoint } = options;
   await using server = await startModel(dataset, model, endpoint);
   const said = await cortex(['--base-url', server.baseUrl, '--model', 'scripted', ...args], environment);

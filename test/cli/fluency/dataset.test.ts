@@ -83,8 +83,6 @@ test('[O4] the text of a task is in its message, and its checksum is expected', 
 });
 
 test.each<[string, object, string]>([
-  ['an unknown member', { ...TASK, mesage: 'x' }, 'tasks[0]: "mesage" is unknown (known: name, message, text'],
-  ['its nearest name', { ...TASK, mesage: 'x' }, 'Did you mean "message"?'],
   [
     'an unknown member of a call',
     { ...TASK, plan: [{ ...TASK.plan[0], sess: ['a'] }] },
@@ -92,16 +90,10 @@ test.each<[string, object, string]>([
   ],
   ['an unknown tool', { ...TASK, tools: ['lok'] }, 'own.yaml: task "look-once": the tool "lok" is unknown'],
   [
-    'a call of a tool that the task does not have',
-    { ...TASK, plan: [{ id: 'a', tool: 'echo', parameters: {} }] },
-    'the tool "echo" is unknown (known: look)',
-  ],
-  [
     'a reference to a later call',
     { ...TASK, plan: [{ id: 'a', tool: 'look', parameters: { what: '$b.x' } }] },
     'the earlier call "b" is unknown',
   ],
-  ['an answer without its call', { ...TASK, answer: '$b' }, 'the call "b" is unknown (known: a)'],
   ['two calls with an id', { ...TASK, plan: [TASK.plan[0], TASK.plan[0]] }, 'the call "a" is a duplicate'],
   ['no expectation', { ...TASK, expect: {} }, 'expect needs contains, labelled, checksums or json'],
   ['too many slots', { ...TASK, slots: 33 }, 'tasks[0].slots: '],

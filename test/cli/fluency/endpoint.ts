@@ -1,15 +1,13 @@
-/** A scripted model behind HTTP: in the chunks of a provider, with the probes of `cortex fluency` answered as it would. */
+/** A scripted model behind HTTP, with the probes of `cortex fluency` answered as it would. */
 import { isJsonObject } from '../../../src/domain/json.ts';
 import type { Dataset } from '../../../cli/fluency/tasks/dataset.ts';
 import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../../cli/scripted-llm/server.ts';
 import { shapeOf } from '../../../cli/scripted-llm/shapes.ts';
-import type { SHAPE_NAMES } from '../../../cli/scripted-llm/shapes.ts';
 import type { Model, ScriptedOutput } from './models.ts';
 import { situationOf } from './situation.ts';
 
 export interface EndpointOptions {
-  readonly shape?: (typeof SHAPE_NAMES)[number];
   /** Without: requests with functions are rejected. */
   readonly calls?: boolean;
   /** What it does with `grammar`. Default: obeys. */
@@ -18,14 +16,13 @@ export interface EndpointOptions {
   readonly refuses?: string;
   /** The status of that answer; default 400. */
   readonly refusesWith?: number;
-  /** Characters of a chunk. */
-  readonly chars?: number;
 }
 
+const OPENAI = shapeOf('openai');
+
 export async function startModel(dataset: Dataset, model: Model, options: EndpointOptions = {}): Promise<ScriptedLlm> {
-  const { shape = 'openai', calls = true, grammar = 'obeys', refuses, refusesWith = 400, chars = 200 } = options;
-  const form = shapeOf(shape);
-  const refused = (message: string, status = 400): ScriptedReply => ({ status, body: form.error(status, message) });
+  const { calls = true, grammar = 'obeys', refuses, refusesWith = 400 } = options;
+  const refused = (message: string, status = 400): ScriptedReply => ({ status, body: OPENAI.error(status, message) });
   return await startScriptedLlm((request) => {
     const { body } = request;
     if (!calls && body['tools'] !== undefined) return refused('this model does not support tools');
@@ -34,7 +31,7 @@ export async function startModel(dataset: Dataset, model: Model, options: Endpoi
     if (situation !== null && (refuses === '*' || situation.task.name === refuses))
       return refused('this is not allowed', refusesWith);
     const output = situation === null ? probed(request, grammar) : model(situation);
-    return streamed(output, { shape, chars });
+    return streamed(output);
   });
 }
 
@@ -47,20 +44,13 @@ function probed({ body }: SeenRequest, grammar: EndpointOptions['grammar']): Scr
   return { text: literal !== undefined && grammar === 'obeys' ? literal : 'Hello!' };
 }
 
-function streamed(
-  { text = '', calls = [], finish }: ScriptedOutput,
-  { shape, chars }: { readonly shape: (typeof SHAPE_NAMES)[number]; readonly chars: number },
-): ScriptedReply {
-  const form = shapeOf(shape);
-  const pieces = Array.from({ length: Math.ceil(text.length / chars) }, (_, at) =>
-    text.slice(at * chars, (at + 1) * chars),
-  );
+function streamed({ text = '', calls = [], finish }: ScriptedOutput): ScriptedReply {
   const chunks = [
-    ...form.opening,
-    ...pieces.map((piece) => form.text(piece)),
-    ...calls.flatMap((call, index) => form.call(call, index)),
+    ...OPENAI.opening,
+    ...(text.match(/[^]{1,200}/g) ?? []).map((piece) => OPENAI.text(piece)),
+    ...calls.flatMap((call, index) => OPENAI.call(call, index)),
     // Without usage: the provider estimates it, so longer outputs cost more.
-    ...form.closing(finish ?? (calls.length > 0 ? 'tool_calls' : 'stop'), null),
+    ...OPENAI.closing(finish ?? (calls.length > 0 ? 'tool_calls' : 'stop'), null),
   ];
   return { stream: chunks.map((chunk) => ({ chunk })) };
 }

@@ -14,7 +14,6 @@ import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 import { runTask } from '../../../cli/fluency/run/session.ts';
 import type { TaskRun } from '../../../cli/fluency/run/session.ts';
 import { nominalMs } from '../../../cli/fluency/tasks/tools.ts';
-import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import { startModel } from './endpoint.ts';
 import type { EndpointOptions } from './endpoint.ts';
 import type { Model } from './models.ts';
@@ -39,26 +38,21 @@ export function taskNamed(name: string): Task {
 
 /** Some tasks of each kind. */
 export const SAMPLE: readonly Task[] = dataset.tasks.filter((_, index) => index % 3 === 0);
-export const FEW: readonly Task[] = dataset.tasks.filter((_, index) => index % 7 === 0);
 
-/** One run of one task. @param change of its agent */
+/** One run of one task. */
 export async function single(
   model: Model,
   task: Task,
-  options: EndpointOptions & {
-    readonly form?: FormName;
-    readonly change?: (agent: ResolvedAgent['agent']) => ResolvedAgent['agent'];
-  } = {},
+  options: EndpointOptions & { readonly form?: FormName } = {},
 ): Promise<{ readonly run: TaskRun; readonly measures: RunMeasures }> {
-  const { form = 'full', change = (agent) => agent, ...endpoint } = options;
+  const { form = 'full', ...endpoint } = options;
   await using server = await startModel(dataset, model, endpoint);
   const clock = new HastyClock();
   const { provider } = createModel(
-    { provider: endpoint.shape ?? 'openai', baseUrl: server.baseUrl, apiKey: 'sk-scripted', model: 'scripted' },
+    { provider: 'openai', baseUrl: server.baseUrl, apiKey: 'sk-scripted', model: 'scripted' },
     { clock, random: () => 0 },
   );
-  const resolved = agents.agentFor(task, form, null);
-  const run = await runTask(task, { ...resolved, agent: change(resolved.agent) }, dataset.tools, {
+  const run = await runTask(task, agents.agentFor(task, form, null), dataset.tools, {
     clock,
     random: () => 0,
     model: () => provider,
@@ -83,7 +77,7 @@ export async function trial(model: Model, options: TrialOptions = {}, data: Data
   await using server = await startModel(data, model, endpoint);
   const clock = new HastyClock();
   const { provider } = createModel(
-    { provider: endpoint.shape ?? 'openai', baseUrl: server.baseUrl, apiKey: 'sk-scripted', model: 'scripted' },
+    { provider: 'openai', baseUrl: server.baseUrl, apiKey: 'sk-scripted', model: 'scripted' },
     { clock, random: () => 0 },
   );
   const { runs } = await runAll(

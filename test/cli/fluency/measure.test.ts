@@ -71,7 +71,6 @@ test.each<[string, string[], object]>([
 test.each<[string, string, object, number]>([
   ['all that the plan has', `${BOTH}\n${ANSWER}`, { needed: 2, used: 2, missing: 0, unknown: 0 }, 1],
   ['half of them', `${BOTH}\n<response final="true">$a.celsius and 11.3</response>`, { used: 1 }, 0.5],
-  ['none', `${BOTH}\n<response final="true">-13.4 and 11.3</response>`, { used: 0 }, 0],
   [
     'an unknown name besides',
     `${BOTH}\n<response final="true">$a.celsius and $b.celsius, $nobody</response>`,
@@ -150,26 +149,9 @@ test('[O4] native calls count in the form tool_calls, and are mistakes in text',
   ]);
 });
 
-test.each<[string, Model, number[]]>([
-  ['actions and a response', says(`${BOTH}\n${ANSWER}`), [0.5]],
-  [
-    'a response after native calls',
-    ({ generation }) =>
-      generation > 1
-        ? { text: '<response final="true">-13.4 and 11.3</response>' }
-        : {
-            calls: ['Northgate', 'Valley'].map((station, at) => ({
-              id: `call0000${at}`,
-              name: 'weather_station',
-              arguments: JSON.stringify({ station }),
-            })),
-          },
-    [1, 0.5],
-  ],
-])('[O4] tags are mistakes in the form tool_calls: %s', async (_, model, validity) => {
-  const { measures } = await single(model, task, { form: 'tool_calls' });
-  expect(measures).toMatchObject({ solved: true, validity });
-  expect(measures.mistakes.map(({ code }) => code)).toEqual(['protocol_text']);
+test('[O4] tags are mistakes in the form tool_calls', async () => {
+  const { measures } = await single(says(`${BOTH}\n${ANSWER}`), task, { form: 'tool_calls' });
+  expect(measures).toMatchObject({ solved: true, validity: [0.5], mistakes: [{ code: 'protocol_text' }] });
 });
 
 test('[O4] a model call of an action is no generation', async () => {
@@ -241,12 +223,6 @@ describe('[O4] calls that depend on a result', () => {
       1,
     ],
     ['not needed', 'known-phone', [`${call('c', 'customer', 'Marchetti')}\n${answer('$c.phone')}`], 0],
-    [
-      'made although it is not needed',
-      'known-phone',
-      [`${call('c', 'customer', 'Marchetti')}\n${call('p', 'phone_book', 'Marchetti')}`, answer('+00 5519 2274')],
-      1,
-    ],
   ])('%s', async (_, name, texts, premature) => {
     const { measures } = await single(says(...texts), taskNamed(name));
     expect(measures).toMatchObject({ solved: true, calls: { premature } });

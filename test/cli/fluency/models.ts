@@ -84,14 +84,6 @@ export function waiting(situation: Situation, write: WriteCall = asAction): Scri
   return { text: each.map((call) => write(call, situation)).join('\n') };
 }
 
-/** One call in each generation, then the answer. */
-function oneByOne(situation: Situation): ScriptedOutput {
-  const call = situation.task.plan[situation.generation - 1];
-  if (call === undefined) return answerByValue(situation);
-  const one = written(call, situation, true);
-  return situation.form === 'tool_calls' ? native([one]) : { text: asAction(one, situation) };
-}
-
 /** JSON with a superfluous comma at the end: not strict, but repaired. */
 const sloppyAction: WriteCall = (call, situation) => asAction(call, situation).replace(/\}(\n?<\/action>)$/, ',}$1');
 
@@ -146,25 +138,16 @@ export const FAMILY = {
   sloppy,
   'mends errors': (situation) => misspelling(situation, true),
   'waits for results': (situation) => waiting(situation),
-  'one call at a time': oneByOne,
   'misses references': missingReferences,
   'gives up after errors': (situation) =>
     situation.task.name.length % 2 === 0 ? misspelling(situation, false) : acting(situation),
   'ignores the protocol': prose,
-  'answers at once': giveUp,
   gibberish,
 } as const satisfies Readonly<Record<string, Model>>;
 
 /** Good at native calls, bad at text. */
 export const callsOnly: Model = (situation) =>
   situation.form === 'tool_calls' ? acting(situation) : gibberish(situation);
-
-/** Good at text, cannot call functions. */
-export const textOnly: Model = (situation) => (situation.form === 'tool_calls' ? prose(situation) : acting(situation));
-
-/** Writes broken text unless a grammar prevents it. */
-export const needsGrammar: Model = (situation) =>
-  situation.form === 'grammar' ? acting(situation) : gibberish(situation);
 
 /** Answers without any call. @param answer from the task */
 export function answering(answer: (situation: Situation) => string): Model {
