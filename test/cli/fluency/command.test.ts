@@ -9,7 +9,8 @@ import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
 import { against, cortex } from './command-kit.ts';
 import type { EndpointOptions } from './endpoint.ts';
 import { dataset } from './kit.ts';
-import { callsOnly, FAMILY } from './models.ts';
+import { callsOnly, gibberish, perfect, waiting } from './models.ts';
+import type { Model } from './models.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-fluency-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -18,7 +19,7 @@ const FEW = ['--tasks', 'two-stations,diamond,meter-that-fails-once'];
 
 describe('[O4] the report', () => {
   test('for people: the need before, progress, scores by form, and a manifest', async () => {
-    const { out, err, code } = await against(FAMILY.perfect, FEW);
+    const { out, err, code } = await against(perfect, FEW);
     expect(code).toBe(0);
     expect(err).toMatch(/^grammar is not measured: it is not known how this endpoint takes a grammar: .*\n/);
     expect(err).toMatch(
@@ -36,10 +37,21 @@ describe('[O4] the report', () => {
     expect(out).toContain('\n  Differences between forms do not count with fewer than 10 tasks.\n');
   });
 
+  test('mistakes, with what the model wrote and what the runtime said', async () => {
+    const misspelling: Model = (situation) =>
+      situation.generation === 1
+        ? { text: '<action type="tool" id="x">{"name": "employees"}</action>' }
+        : perfect({ ...situation, generation: situation.generation - 1 });
+    const { out } = await against(misspelling, ['--tasks', 'diamond', '--forms', 'full']);
+    expect(out).toContain(
+      'Mistakes in full:\n  1 × unknown_name, such as in diamond: No tool is called "employees" (did you mean "employee"?)\n      wrote: <action',
+    );
+  });
+
   test('as JSON, alone on stdout, and in a file', async () => {
     const file = join(folder, 'report.json');
     const args = [...FEW, ...'--forms full --repeat 2 --json --out'.split(' '), file];
-    const { out, code } = await against(FAMILY.perfect, args);
+    const { out, code } = await against(perfect, args);
     const document = JSON.parse(out) as Record<string, unknown>;
     expect(code).toBe(0);
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(document);
@@ -61,10 +73,10 @@ describe('[O4] the report', () => {
 
   test('compared with an earlier one', async () => {
     const file = join(folder, 'earlier.json');
-    await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--out', file]);
-    const { out } = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file]);
+    await against(perfect, [...FEW, '--forms', 'full', '--out', file]);
+    const { out } = await against(waiting, [...FEW, '--forms', 'full', '--compare', file]);
     expect(out).toMatch(/\nsince the earlier report +−\d+(\.\d)? ± \d+(\.\d)? points\n/);
-    const json = await against(FAMILY['waits for results'], [...FEW, '--forms', 'full', '--compare', file, '--json']);
+    const json = await against(waiting, [...FEW, '--forms', 'full', '--compare', file, '--json']);
     const difference = expect.toSatisfy((value) => value < 0);
     expect(JSON.parse(json.out)).toMatchObject({
       comparison: { model: 'scripted', tasks: 3, forms: [{ form: 'full', tasks: 3, difference }] },
@@ -87,7 +99,7 @@ describe('[O4] an earlier report is refused, without a request', () => {
   ])('%s', async (_, document, message) => {
     const file = join(folder, 'other.json');
     writeFileSync(file, JSON.stringify(document));
-    const { code, err, calls } = await against(FAMILY.perfect, [...FEW, '--compare', file]);
+    const { code, err, calls } = await against(perfect, [...FEW, '--compare', file]);
     expect([code, err, calls]).toEqual([2, expect.stringContaining(message), 0]);
   });
 });
@@ -114,7 +126,7 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
     ],
   ])('%s', async (_, options, forms, line) => {
     const args = ['--tasks', 'diamond', '--forms', forms.join(), '--grammar-parameter', 'grammar'];
-    const { out, code } = await against(FAMILY.perfect, args, options);
+    const { out, code } = await against(perfect, args, options);
     expect(out).toContain(`\n${line}`);
     expect(out).toContain('Recommended, from 1 task: protocol text, full form');
     expect(code).toBe(0);
@@ -122,19 +134,19 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
 
   test('a grammar is sent in the field of the preset', async () => {
     const args = ['--tasks', 'diamond', '--forms', 'grammar', '--provider', 'llama.cpp'];
-    expect((await against(FAMILY.perfect, args)).out).toContain('\n    grammar: |\n');
+    expect((await against(perfect, args)).out).toContain('\n    grammar: |\n');
   });
 
   test('runs that the endpoint fails are counted and not scored', async () => {
     const options = { refuses: 'diamond', refusesWith: 403 };
-    const { out } = await against(FAMILY.perfect, [...FEW, '--forms', 'full', '--json'], options);
+    const { out } = await against(perfect, [...FEW, '--forms', 'full', '--json'], options);
     expect(JSON.parse(out)).toMatchObject({ forms: [{ runs: 2, solved: 2, endpoint_errors: 1, score: 100 }] });
-    const shown = await against(FAMILY.perfect, [...FEW, '--forms', 'full'], options);
+    const shown = await against(perfect, [...FEW, '--forms', 'full'], options);
     expect(shown.out).toMatch(/\nfull: the endpoint failed 1 run, such as: .*this is not allowed/);
   });
 
   test('no form that is good enough: exit code 1', async () => {
-    const { out, code } = await against(FAMILY.gibberish, ['--tasks', 'diamond', '--forms', 'full']);
+    const { out, code } = await against(gibberish, ['--tasks', 'diamond', '--forms', 'full']);
     expect([code, out]).toEqual([
       1,
       expect.stringContaining('No recommendation.\n  In no form does the model solve 50 %'),
@@ -145,7 +157,7 @@ describe('[O4] what the endpoint cannot do is said, and the rest is measured', (
 describe('[O4] budgets', () => {
   test('--max-tokens starts no run that may exceed it; the forms stay comparable', async () => {
     const args = ['--forms', 'full,compact', '--concurrency', '1', '--max-tokens', '20000', '--json'];
-    const { out, err } = await against(FAMILY.perfect, args);
+    const { out, err } = await against(perfect, args);
     const {
       usage,
       runs,
@@ -166,20 +178,20 @@ describe('[O4] budgets', () => {
   test('after a run that does not fit, no smaller one is taken: it would prefer the short tasks', async () => {
     // The first task needs more than the others.
     const args = ['--forms', 'full', '--tasks', 'json-catalogue,two-stations,three-stocks', '--concurrency', '2'];
-    const { out, code } = await against(FAMILY.perfect, [...args, '--max-tokens', '1300', '--json']);
+    const { out, code } = await against(perfect, [...args, '--max-tokens', '1300', '--json']);
     expect(JSON.parse(out)).toMatchObject({
       runs: [],
       omitted_runs: 3,
       forms: [{ unavailable: 'the budget allowed no run' }],
     });
     expect(code).toBe(1);
-    const alone = await against(FAMILY.perfect, ['--forms', 'full', '--tasks', 'two-stations', '--max-tokens', '1300']);
+    const alone = await against(perfect, ['--forms', 'full', '--tasks', 'two-stations', '--max-tokens', '1300']);
     expect(alone.code).toBe(0);
   });
 
   test('--max-cost with --price', async () => {
     const args = ['--forms', 'full', '--concurrency', '1', '--price', '1,2', '--max-cost', '0.004', '--json'];
-    const { out } = await against(FAMILY.perfect, args);
+    const { out } = await against(perfect, args);
     const { usage, omitted_runs: omitted } = JSON.parse(out) as { usage: { cost: number }; omitted_runs: number };
     expect(usage.cost).toBeGreaterThan(0.001);
     expect(usage.cost).toBeLessThanOrEqual(0.004);

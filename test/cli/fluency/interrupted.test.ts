@@ -6,7 +6,7 @@ import { createModel } from '../../../src/llm/routing/select.ts';
 import { against } from './command-kit.ts';
 import { startModel } from './endpoint.ts';
 import { agents, dataset } from './kit.ts';
-import { FAMILY } from './models.ts';
+import { perfect } from './models.ts';
 
 const FEW = ['--tasks', 'two-stations,diamond,meter-that-fails-once'];
 
@@ -15,14 +15,14 @@ describe('[O4] an endpoint that fails after the first requests', () => {
 
   test('is not asked any more after five runs; exit code 3', async () => {
     const options = { refuses: '*', refusesWith: 403 };
-    const { out, err, code } = await against(FAMILY.perfect, args, options);
+    const { out, err, code } = await against(perfect, args, options);
     expect(code).toBe(3);
     expect(out).toContain(
       `\n${dataset.tasks.length - 5} runs did not start: the endpoint has failed several runs in a row.`,
     );
     expect(out).not.toContain('use another model');
     expect(err).toMatch(/\nthe endpoint failed, so the measurement is not complete: .*this is not allowed/);
-    const json = await against(FAMILY.perfect, [...args, '--json'], options);
+    const json = await against(perfect, [...args, '--json'], options);
     expect(JSON.parse(json.out)).toMatchObject({
       end: 'endpoint',
       endpoint_failure: expect.stringContaining('this is not allowed'),
@@ -31,14 +31,14 @@ describe('[O4] an endpoint that fails after the first requests', () => {
   });
 
   test('also if there are fewer runs', async () => {
-    const { out, code } = await against(FAMILY.perfect, [...args, ...FEW], { refuses: '*', refusesWith: 403 });
+    const { out, code } = await against(perfect, [...args, ...FEW], { refuses: '*', refusesWith: 403 });
     expect([code, out]).toEqual([3, expect.stringContaining('every run failed: ')]);
   });
 });
 
 test('[O4] a form without a run after Ctrl-C: not the budget is the reason', async () => {
   const stop = new AbortController();
-  await using server = await startModel(dataset, FAMILY.perfect);
+  await using server = await startModel(dataset, perfect);
   const { provider } = createModel(
     { provider: null, baseUrl: server.baseUrl, apiKey: null, model: 'scripted' },
     { clock: platformClock, random: () => 0 },

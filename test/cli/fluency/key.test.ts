@@ -2,20 +2,20 @@
 import { describe, expect, test } from 'vitest';
 import { endpointOf } from '../../../cli/fluency/run/endpoint.ts';
 import { against } from './command-kit.ts';
-import { FAMILY } from './models.ts';
+import { perfect } from './models.ts';
 
 describe('[O4] the key', () => {
   const args = ['--tasks', 'two-stations', '--forms', 'full'];
 
   test('is that of LLM_API_KEY, and never printed', async () => {
-    const { keys, out, err } = await against(FAMILY.perfect, args, { environment: { LLM_API_KEY: 'sk-1234567' } });
+    const { keys, out, err } = await against(perfect, args, { environment: { LLM_API_KEY: 'sk-1234567' } });
     expect(new Set(keys)).toEqual(new Set(['Bearer sk-1234567']));
     expect(out + err).not.toContain('sk-1234567');
   });
 
   test('is not sent to another endpoint than LLM_BASE_URL', async () => {
     const environment = { LLM_API_KEY: 'sk-1234567', LLM_BASE_URL: 'https://api.example.com/v1' };
-    const { keys, err } = await against(FAMILY.perfect, args, { environment });
+    const { keys, err } = await against(perfect, args, { environment });
     expect(keys.filter((key) => String(key).includes('sk-1234567'))).toEqual([]);
     expect(err).toContain('LLM_API_KEY is not sent, because it belongs to LLM_BASE_URL');
   });
@@ -46,7 +46,7 @@ describe('[O4] the key', () => {
       OTHER_KEY: 'sk-7654321',
       LLM_BASE_URL: 'https://api.example.com/v1',
     };
-    const { keys } = await against(FAMILY.perfect, [...args, '--key-env', 'OTHER_KEY'], { environment });
+    const { keys } = await against(perfect, [...args, '--key-env', 'OTHER_KEY'], { environment });
     expect(new Set(keys)).toEqual(new Set(['Bearer sk-7654321']));
   });
 });

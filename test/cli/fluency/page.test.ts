@@ -10,7 +10,7 @@ import type { FluencyReport } from '../../../cli/fluency/report/report.ts';
 import { formScore, WEIGHTS } from '../../../cli/fluency/score/score.ts';
 import { BUILTIN_TOOLS } from '../../../cli/fluency/tasks/tools.ts';
 import { dataset, trial } from './kit.ts';
-import { FAMILY } from './models.ts';
+import { perfect } from './models.ts';
 import { runWith } from './run-measures.ts';
 
 const page = readFileSync(join(PACKAGE_ROOT, 'docs/fluency.md'), 'utf8');
@@ -32,7 +32,7 @@ test('[O4] forms, kinds and the number of tasks', () => {
 test('[O4] the task of the page is one that a perfect model solves', async () => {
   const [, yaml = ''] = /^```yaml\n([^]*?)^```$/m.exec(page) ?? [];
   const own = readDataset(tools, [{ name: 'page.yaml', yaml }], BUILTIN_TOOLS);
-  const runs = await trial(FAMILY.perfect, {}, own);
+  const runs = await trial(perfect, {}, own);
   expect(runs.map(({ reason, mistakes }) => ({ reason, mistakes }))).toEqual(
     FORM_NAMES.map(() => ({ reason: null, mistakes: [] })),
   );
