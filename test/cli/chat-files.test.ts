@@ -125,7 +125,7 @@ describe('[C7] the chat', () => {
     expect(readFileSync('a', 'utf8')).toBe('content');
   });
 
-  test.each(['..', 'a/..', '../outside', 'x/../../outside', '/', 'a/', '.'])(
+  test.each(['..', '../outside', 'x/../../outside', '/'])(
     'a hostile path writes nothing outside of the current folder: /get %s',
     async (path) => {
       await using one = await chat(['y', 'y']);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Front } from '../../cli/system/front.ts';
 import { freePort } from '../../cli/system/services.ts';
-import { MALFORMED_HOSTS, sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/raw-http.ts';
 
 let folder: string;
 let front: Front;
@@ -242,22 +242,17 @@ describe('[H5] malformed requests reach nothing', () => {
     answer = (_received, response) => response.end('reached');
   });
 
-  test.each(MALFORMED_HOSTS)('%s: 400 with a problem document', async (_name, hosts) => {
-    const { status, head, body } = await sendRaw(port, ['GET /health HTTP/1.1', ...hosts, 'Connection: close']);
-    expect(status).toBe(400);
-    expect(head).toContain('application/problem+json');
-    expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'invalid_request' });
-  });
-
   test.each([
+    ['a malformed Host', ['GET /health HTTP/1.1', 'Host: user@127.0.0.1', 'Connection: close']],
     ['bytes that are not HTTP', ['hello']],
     ['a body of two lengths', ['POST / HTTP/1.1', 'Host: a', 'Content-Length: 1', 'Content-Length: 2']],
     ['a length and chunks', ['POST / HTTP/1.1', 'Host: a', 'Content-Length: 1', 'Transfer-Encoding: chunked']],
     ['a header of 200 KB', ['GET / HTTP/1.1', 'Host: a', `X: ${'x'.repeat(200_000)}`]],
     ['a path of another host', ['GET http://evil.example/ HTTP/1.1', 'Host: a', 'Connection: close']],
   ])('%s: 400 with a problem document', async (_name, lines) => {
-    const { status, body } = await sendRaw(port, lines);
+    const { status, head, body } = await sendRaw(port, lines);
     expect(status).toBe(400);
+    expect(head).toContain('application/problem+json');
     expect(JSON.parse(body)).toMatchObject({ code: 'invalid_request' });
   });
 

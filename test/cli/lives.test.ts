@@ -35,7 +35,6 @@ test.each<[string, ('answers' | 'silent' | 'froze')[], number[]]>([
   ['is silent for a short time', ['answers', 'silent', 'answers'], []],
   ['freezes, and is ended', ['answers', 'silent', 'froze'], [1]],
   ['is silent when its starter is killed', ['answers', 'silent'], [1]],
-  ['is silent from the beginning when its starter is killed', ['silent'], [1]],
 ])('[J2] a life that %s', (_name, seen, frozen) => {
   lifeOf(...seen);
   expect(next()).toEqual({ life: 2, frozen });

@@ -81,6 +81,7 @@ describe('[K4] cortex init', () => {
     ["it's", String.raw`  cd 'it'\''s'`],
   ])('says how to enter %s', (made, line) => {
     expect(nextSteps(made)).toContain(line);
+    expect(nextSteps('.').join()).not.toContain('cd ');
   });
 
   test('a file or nothing is no folder', () => {
@@ -100,14 +101,9 @@ describe('[K4] cortex init', () => {
     expect(existsSync(join(other, 'package.json'))).toBe(false);
   });
 
-  test.each(['-', 'a'.repeat(60), 'Ünïcode!'.slice(1, 1), 'UPPER'])('refuses the name %j', (name) => {
+  test.each(['-', 'a'.repeat(60), '', 'UPPER'])('refuses the name %j', (name) => {
     expect(() => newProject(TEMPLATE, join(folder, 'p'), name)).toThrow('is not a name for a Worker');
     expect(existsSync(join(folder, 'p'))).toBe(false);
-  });
-
-  test('says what to do next', () => {
-    expect(nextSteps('my-agent')).toContain('  cd my-agent');
-    expect(nextSteps('.').join()).not.toContain('cd ');
   });
 
   test('the template has the version of this release, and a lock file of its package.json', () => {

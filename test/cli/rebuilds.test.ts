@@ -18,7 +18,6 @@ function after(...lines: readonly string[]): Rebuilds {
 test.each<[lines: string[], phase: string | null, reloads: number]>([
   [[], null, 0],
   [[BUILD], 'building', 0],
-  [[BUILD, '[custom build] 3 agents, 2 tools'], 'building', 0],
   [[BUILD, START], null, 0],
   [[BUILD, RELOAD], 'reloading', 0],
   [[BUILD, RELOAD, READY], null, 1],

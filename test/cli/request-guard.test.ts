@@ -11,38 +11,26 @@ describe('[X1] paths of the local platform', () => {
   test.each([
     '/cdn-cgi/',
     '/cdn-cgi',
-    '/cdn-cgi?x',
     '/cdn-cgi/local/r2/public/files/key',
-    '/cdn-cgi/handler/scheduled',
-    '/cdn-cgi/mf/scheduled',
-    '/cdn-cgi/explorer/api',
     '//cdn-cgi/local/scheduled',
-    '///cdn-cgi//local/scheduled',
     '/./cdn-cgi/x',
     '/x/../cdn-cgi/x',
     '/x/%2e%2e/cdn-cgi/x',
-    '/x/.%2E/cdn-cgi/x',
     String.raw`/\cdn-cgi/x`,
     String.raw`\cdn-cgi\x`,
     String.raw`/cdn-cgi\x`,
     '/%63dn-cgi/x',
     '/cdn%2dcgi/x',
     '/cdn-cgi%2Fx',
-    '/cdn-cgi%5cx',
     '/cdn-cgi%3Fx',
     '/%3Ccdn/..%2fcdn-%09cgi/x',
-    '/%2fcdn-cgi/x',
     '/%2563dn-cgi/x',
-    '/%252563dn-cgi/x',
     '/x%2f..%2fcdn-cgi/x',
     '/CDN-CGI/x',
-    '/Cdn-Cgi/x',
     '/cdn-\tcgi/x',
     'http://127.0.0.1:8787/cdn-cgi/x',
     'HTTP://127.0.0.1:8787//CDN-cgi/x',
-    'https://127.0.0.1:8787/cdn-cgi/x',
     '/__cf_local/stream/x',
-    '/__cf_local/imagedelivery/x',
     '/__CF_local/imageupload',
     `/${'%25'.repeat(1)}${'25'.repeat(12)}63dn-cgi/x`,
   ])('%j is refused', (target) => {
@@ -56,15 +44,8 @@ describe('[X1] paths of the local platform', () => {
     ['/health?ready', '/health?ready'],
     ['/agents/cdn-cgi', '/agents/cdn-cgi'],
     ['/cdn-cgi2', '/cdn-cgi2'],
-    [
-      '/agent/session/a%2Fb/files/100%25.txt?token=%2Fcdn-cgi%2F',
-      '/agent/session/a%2Fb/files/100%25.txt?token=%2Fcdn-cgi%2F',
-    ],
+    ['/files/a%2Fb/100%25.txt?token=%2Fcdn-cgi%2F', '/files/a%2Fb/100%25.txt?token=%2Fcdn-cgi%2F'],
     ['/files/caf%C3%A9', '/files/caf%C3%A9'],
-    [
-      '/files/%3Cimg%20src%3D%22x%22%3E%7B%7D%60%5E%7C%25%3F%23.html',
-      '/files/%3Cimg%20src%3D%22x%22%3E%7B%7D%60%5E%7C%25%3F%23.html',
-    ],
     ['/files/%E0%A4%A', '/files/%E0%A4%A'],
     ['/a/../b', '/b'],
     ['http://127.0.0.1:8787/health?x', '/health?x'],
@@ -104,47 +85,14 @@ test.each(['127.0.0.1', 'localhost:8787', 'LOCALHOST', '[::1]:8787', 'my_host.ex
 );
 
 describe('[H5] headers', () => {
-  /** Those that Miniflare and wrangler read, and those of one connection. */
-  test.each([
-    'MF-Original-URL',
-    'mf-original-url',
-    'MF-Original-Hostname',
-    'MF-Proxy-Shared-Secret',
-    'MF-Route-Override',
-    'MF-CF-Blob',
-    'MF-Access-Blob',
-    'MF-Sec-Fetch-Mode',
-    'MF-Disable-Pretty-Error',
-    'MF-Custom-Fetch-Service',
-    'MF-Custom-Node-Service',
-    'MF-Loopback-Secret',
-    'MF-Dev-Registry-Secret',
-    'MF-Op',
-    'MF-Op-Secret',
-    'MF-Anything-New',
-    'X-Mf-Additional-Response-Log',
-    'CF-Ray',
-    'CF-Worker',
-    'CF-Visitor',
-    'CF-IPCountry',
-    'CF-EW-Via',
-    'CDN-Loop',
-    'Connection',
-    'Upgrade',
-    'Keep-Alive',
-    'Proxy-Authorization',
-    'Expect',
-    'TE',
-    'Trailer',
-  ])('%s of a client is removed', (name) => {
-    expect(pass('/', ['Accept', 'a', name, 'value']).headers).toEqual([
-      'Host',
-      '127.0.0.1:8787',
-      'Accept',
-      'a',
-      'CF-Connecting-IP',
-      '127.0.0.1',
-    ]);
+  test('that Miniflare and wrangler read, and those of one connection, are removed', () => {
+    const platform = 'MF-Original-URL mf-original-hostname MF-Proxy-Shared-Secret MF-CF-Blob MF-Op MF-Anything-New';
+    const edge = 'X-Mf-Additional-Response-Log CF-Ray CF-Worker CF-Visitor CF-IPCountry CF-EW-Via CDN-Loop';
+    const connection = 'Connection Upgrade Keep-Alive Proxy-Authorization Expect TE Trailer HTTP2-Settings';
+    const names = `${platform} ${edge} ${connection}`.split(' ');
+    expect(pass('/', ['Accept', 'a', ...names.flatMap((name) => [name, 'value'])]).headers).toEqual(
+      'Host 127.0.0.1:8787 Accept a CF-Connecting-IP 127.0.0.1'.split(' '),
+    );
   });
 
   test('the address of the client is added; that which a tunnel names is kept', () => {
@@ -158,16 +106,7 @@ describe('[H5] headers', () => {
   });
 
   test('an answer loses the headers of the platform and of its connection', () => {
-    const given = [
-      'Set-Cookie',
-      'a',
-      'MF-Experimental-Error-Stack',
-      'x',
-      'Transfer-Encoding',
-      'chunked',
-      'Set-Cookie',
-      'b',
-    ];
+    const given = 'Set-Cookie a MF-Experimental-Error-Stack x Transfer-Encoding chunked Set-Cookie b'.split(' ');
     expect(guardAnswer(given)).toEqual(['Set-Cookie', 'a', 'Set-Cookie', 'b']);
   });
 });

@@ -54,17 +54,14 @@ describe('[H8] the tables of settings', () => {
     expect(ofRunner).toEqual(expect.arrayContaining(['RUNNER_IMAGE_PYTHON', 'RUNNER_MAX_SECONDS']));
   });
 
-  test.each([...general, ...ofRunner])('%s is read', (name) => {
-    expect(read).toContain(name);
+  test('have every setting that is read, and no other', () => {
+    expect([...new Set([...general, ...ofRunner])].toSorted()).toEqual([...read].toSorted());
   });
 
-  test.each([...read])('%s is documented', (name) => {
-    expect([...general, ...ofRunner]).toContain(name);
-  });
-
-  test.each(WORKER_SETTINGS)('%s is used by the Worker', (name) => {
-    const users = sources('src').filter(({ path, text }) => !path.endsWith('setting-names.ts') && text.includes(name));
-    expect(users.length).toBeGreaterThan(0);
+  test('have only settings that the Worker uses', () => {
+    const used = sources('src').filter(({ path }) => !path.endsWith('setting-names.ts'));
+    expect(used.length).toBeGreaterThan(100);
+    expect(WORKER_SETTINGS.filter((name) => !used.some(({ text }) => text.includes(name)))).toEqual([]);
   });
 
   test('the Worker, the commands and the runner read no other environment variable', () => {
@@ -108,17 +105,10 @@ describe('[H8] npm start', () => {
     expect(settings.worker).toEqual({ TOOL_A: 'b' });
   });
 
+  const others =
+    'TOOL_ANN__CRM AWS_SECRET_ACCESS_KEY OPENAI_API_KEY CLOUDFLARE_API_TOKEN CORTEX_API_KEY npm_config_token';
   const everything = Object.fromEntries(
-    [
-      ...WORKER_SETTINGS,
-      ...RUNNER_SETTINGS,
-      'TOOL_ANN__CRM',
-      'AWS_SECRET_ACCESS_KEY',
-      'OPENAI_API_KEY',
-      'CLOUDFLARE_API_TOKEN',
-      'CORTEX_API_KEY',
-      'npm_config_token',
-    ].map((name) => [name, `secret of ${name}`]),
+    [...WORKER_SETTINGS, ...RUNNER_SETTINGS, ...others.split(' ')].map((name) => [name, `secret of ${name}`]),
   );
 
   test('[R2] passes no secret except the runner’s own to the runner', () => {
@@ -143,26 +133,22 @@ describe('[H8] npm start', () => {
     ['SESSION_TOKEN_SECRET', 'short', 'at least 32 characters'],
     ['API_KEYS', 'ann:admin:k1,ANN:run:k2', 'cannot both be used'],
     ['API_KEYS', 'ann:admin:k1@', 'the namespace after the last "@"'],
-    ['OWNER_OF_KEYLESS', 'home', 'OWNER_OF_KEYLESS names the namespace "home", but API_KEYS is not set'],
+    ['OWNER_OF_KEYLESS', 'home', 'but API_KEYS is not set'],
     ['RUNNER_URLS', 'ftp://x', 'not an HTTP(S) URL'],
     ['RATE_LIMIT', 'many', 'RATE_LIMIT'],
     ['POLICIES', '[{"do": "never"}]', 'POLICIES: policies[0].do "never" is not allowed'],
     ['CRON_MIN_SECONDS', '0', 'CRON_MIN_SECONDS'],
     ['FEED_MIN_SECONDS', '0.5', 'FEED_MIN_SECONDS'],
     ['SESSION_EXPIRY', 'soon', 'SESSION_EXPIRY'],
-    ['REDACT', '["a+"]', 'REDACT must be a list of patterns, as JSON or YAML: pattern 1, "a+", has no greatest length'],
+    ['REDACT', '["a+"]', 'pattern 1, "a+", has no greatest length'],
     ['EGRESS', 'nowhere', 'EGRESS must be platform or runner, found "nowhere"'],
     [
       'ALLOW_HOSTS',
       'db.internal,http://127.0.0.1:24100',
-      'ALLOW_HOSTS must be a list of host or host:port, found "http://127.0.0.1:24100" (example: ALLOW_HOSTS=127.0.0.1:24100)',
+      'ALLOW_HOSTS must be a list of host or host:port, found "http',
     ],
     ['DEBUG_PROMPTS', 'maybe', 'DEBUG_PROMPTS must be 1 or 0, found "maybe"'],
-    [
-      'LLM_BASE_URL',
-      '127.0.0.1:24200',
-      'LLM_BASE_URL "127.0.0.1:24200" is not an HTTP(S) URL (example: LLM_BASE_URL=http://127.0.0.1:11434/v1)',
-    ],
+    ['LLM_BASE_URL', '127.0.0.1:24200', 'LLM_BASE_URL "127.0.0.1:24200" is not an HTTP(S) URL'],
     ['LLM_PROVIDER', 'skynet', 'LLM_PROVIDER "skynet" is unknown'],
   ])('reports an error in %s=%s before anything starts', (name, value, message) => {
     expect(() => checkWorkerSettings({ [name]: value })).toThrow(message);

@@ -46,15 +46,12 @@ describe('[K4] commands that only read', () => {
   beforeEach(() => {
     const path = JSON.stringify(marker());
     put('tools/bad.ts', tool('bad', `import { writeFileSync } from 'node:fs';\nwriteFileSync(${path}, '');`));
-    put('program.xml', '<response>hello</response>');
   });
 
   test.each([
     [['validate'], 'tools/bad.ts'],
     [['doctor'], 'tools/bad.ts'],
     [['prompt'], 'tools/bad.ts'],
-    [['plan', 'program.xml', 'assistant'], 'tools/bad.ts'],
-    [['grammar'], 'tools/bad.ts'],
     // Reports only what belongs to its folder.
     [['migrate', 'manifests'], 'assistant'],
   ])('%j runs code of the project with --trust only', async (args, said) => {
@@ -94,35 +91,34 @@ describe('[K4] commands that only read', () => {
 const SOCKETS = "['cloudflare', 'sockets'].join(':')";
 
 describe('[K2] in an isolate', () => {
-  /** What the code reports about itself, as the description of its tool. */
-  function reported(attempt: string): string {
-    put('tools/probe.ts', tool('probe', `import net from 'node:net';\nvoid net;\n${attempt}`, 'String(said)'));
-    const { tools, problems } = readCodeTools(root);
-    return tools[0]?.description ?? JSON.stringify(problems);
-  }
-  const attempt = (expression: string): string =>
-    `let said; try { said = 'got ' + (${expression}); } catch (fault) { said = 'refused: ' + fault; }`;
-
-  test.each([
-    ['the network', "await fetch('http://127.0.0.1:1')", 'Disallowed operation'],
-    ['sockets', `(await import(${SOCKETS})).connect('127.0.0.1:1').opened`, 'Disallowed operation'],
-    [
-      'sockets of Node',
-      "await new Promise((done, fail) => net.connect(1, '127.0.0.1', () => done('')).on('error', fail))",
-      'Disallowed operation',
-    ],
-    ['files', "(await import('node:' + 'fs')).readFileSync('/etc/passwd')", 'no such file'],
-    ['folders', `(await import('node:' + 'fs')).readdirSync(${JSON.stringify(PACKAGE_ROOT)})`, 'no such file'],
-    ['programs', "(await import('node:' + 'child_process')).execSync('id')", 'not implemented'],
-    ['code in texts', "new Function('return 1')()", 'Code generation from strings disallowed'],
-  ])('the code of a tool has no %s', (_what, expression, message) => {
-    expect(reported(attempt(expression))).toMatch(/^refused: /);
-    expect(reported(attempt(expression))).toContain(message);
-  });
-
-  test('the code of a tool sees no variables and no bindings', () => {
+  test('the code of a tool has no network, files, programs, variables or bindings', () => {
+    const net = "await new Promise((done, fail) => net.connect(1, '127.0.0.1', () => done('')).on('error', fail))";
+    const refused: Readonly<Record<string, [expression: string, message: string]>> = {
+      network: ["await fetch('http://127.0.0.1:1')", 'Disallowed operation'],
+      sockets: [`(await import(${SOCKETS})).connect('127.0.0.1:1').opened`, 'Disallowed operation'],
+      sockets_of_node: [net, 'Disallowed operation'],
+      files: ["(await import('node:' + 'fs')).readFileSync('/etc/passwd')", 'no such file'],
+      folders: [`(await import('node:' + 'fs')).readdirSync(${JSON.stringify(PACKAGE_ROOT)})`, 'no such file'],
+      programs: ["(await import('node:' + 'child_process')).execSync('id')", 'not implemented'],
+      texts: ["new Function('return 1')()", 'Code generation from strings disallowed'],
+    };
     const seen = "JSON.stringify([process.env, (await import(['cloudflare', 'workers'].join(':'))).env])";
-    expect(reported(attempt(seen))).toBe('got [{},{}]');
+    // What the code reports about itself is the description of its tool.
+    for (const [name, expression] of [...Object.entries(refused).map(([one, [text]]) => [one, text]), ['seen', seen]]) {
+      const attempt = `let said; try { said = 'got ' + (${expression}); } catch (fault) { said = 'refused: ' + fault; }`;
+      put(`tools/${name}.ts`, tool(name ?? '', `import net from 'node:net';\nvoid net;\n${attempt}`, 'String(said)'));
+    }
+    const { tools, problems } = readCodeTools(root);
+    expect(problems).toEqual([]);
+    expect(Object.fromEntries(tools.map(({ name, description }) => [name, description]))).toEqual({
+      ...Object.fromEntries(
+        Object.entries(refused).map(([name, [, message]]) => [
+          name,
+          expect.toSatisfy((text: string) => text.startsWith('refused: ') && text.includes(message)),
+        ]),
+      ),
+      seen: 'got [{},{}]',
+    });
   });
 
   test('code that runs in a request has no network either', () => {

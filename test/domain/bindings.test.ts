@@ -76,6 +76,11 @@ describe.each([
   });
 });
 
+test('[L1] only the environment workers-ai has the binding of Workers AI', () => {
+  const read = (env?: string) => readConfig({ config: 'wrangler.toml', ...(env && { env }) }, { hideWarnings: true });
+  expect([read('workers-ai').ai, read().ai]).toEqual([{ binding: 'AI' }, undefined]);
+});
+
 test.each([...Object.keys(RUNTIME_OBJECTS), 'FILES', 'RUNNERS', 'ASSETS'])('[K2] no tool may use %s', (name) => {
   expect(bindingIssue(name)).toContain(`${name} is a binding of the runtime`);
   expect(bindingIssue(`MY_${name}`)).toBeNull();
