@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { dispatched } from './dispatched.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-arguments-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = folderOfFile();
 
 function script(name: string, text: string): string {
   writeFileSync(join(folder, name), text);

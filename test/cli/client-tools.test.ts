@@ -1,15 +1,14 @@
 /** The results of client tools that are typed at the prompt of `npm run chat` (C3), and the tools that it offers. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { resultOf } from '../../cli/chat/client-tools.ts';
 import { optionsOf } from '../../cli/chat/options.ts';
 import type { OfferedTool } from '../../cli/chat/options.ts';
 import type { CommandCall } from '../../cli/command.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-chat-tools-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = folderOfFile();
 
 test.each([
   ['{"city": "Bern"}', { output: { city: 'Bern' } }],

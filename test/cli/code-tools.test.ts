@@ -1,23 +1,22 @@
 /** The build of a project with code tools (K2). */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readCodeTools, toolFiles } from '../../cli/project/code-tools.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
 import type { DescribedTool } from '../../src/domain/code-tool.ts';
+import { folderOfEach } from './scene.ts';
 
 let root = '';
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'cortex-project-'));
+folderOfEach((made) => {
+  root = made;
   symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
   put('wrangler.toml', 'name = "p"\n');
   put('src/worker.ts', '');
   put('manifests/agents/helper.yaml', 'kind: Agent\nversion: "1"\nname: helper\nsummary: Helps.\npersona: You help.\n');
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function put(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });

@@ -1,14 +1,12 @@
 /** Exit codes and JSON of commands that talk to a system, with one that answers by a table; and of those that need none. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { dispatched } from './dispatched.ts';
 import type { Dispatched } from './dispatched.ts';
+import { folderOfFile, serverOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-results-'));
+const folder = folderOfFile();
 const SESSION = `ses_${'1'.repeat(32)}`;
 const RUN = 'run_1';
 const APPROVAL = {
@@ -46,7 +44,7 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 };
 
 const seen: { path: string; body: string }[] = [];
-const server = createServer((asked, answer) => {
+const server = serverOfFile((asked, answer) => {
   let body = '';
   asked.on('data', (chunk: Buffer) => (body += chunk.toString()));
   asked.on('end', () => {
@@ -62,19 +60,9 @@ const server = createServer((asked, answer) => {
     else answer.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(found));
   });
 });
-let url = '';
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const cortex = async (args: readonly string[], key = 'right-key'): Promise<Dispatched> =>
-  await dispatched(args, { CORTEX_URL: url, CORTEX_API_KEY: key });
+  await dispatched(args, { CORTEX_URL: server.url, CORTEX_API_KEY: key });
 
 const MEMORY = ['memory', '--agent=clerk', '--user=zoë'];
 

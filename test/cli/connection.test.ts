@@ -1,20 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { CommandCall } from '../../cli/command.ts';
 import { connectionOf, namedConnectionOf, request } from '../../cli/terminal/connection.ts';
 import { cortex } from '../support/cortex.ts';
 import { dispatched } from './dispatched.ts';
+import { folderOfFile, serverOfFile } from './scene.ts';
 
 /** A project without settings. */
-const project = mkdtempSync(join(tmpdir(), 'cortex-connection-'));
-afterAll(() => rmSync(project, { recursive: true }));
+const project = folderOfFile();
 
 /** A system with one API key. */
-const server = createServer((asked, answer) => {
+const server = serverOfFile((asked, answer) => {
   const known = asked.headers.authorization === 'Bearer right-key';
   const problem = (status: number, code: string, detail: string): void =>
     void answer.writeHead(status, { 'content-type': 'application/problem+json' }).end(JSON.stringify({ code, detail }));
@@ -23,15 +20,6 @@ const server = createServer((asked, answer) => {
   else if (asked.url === '/broken') answer.writeHead(502).end('<html>bad gateway\u001B[2K');
   else if (asked.url === '/agent/nobody/session') problem(404, 'unknown_agent', 'No agent is called "nobody"\u001B[2K');
   else answer.end('{"session_id":"ses_1"}');
-});
-let port = 0;
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ({ port } = server.address() as AddressInfo);
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
 });
 
 /** @param told receives the warnings */
@@ -61,7 +49,7 @@ describe('[H5] the key of commands', () => {
   });
 
   test('is sent with every request', async () => {
-    const connection = connectionOf(sourceOf({ PORT: String(port), CORTEX_API_KEY: 'right-key' }));
+    const connection = connectionOf(sourceOf({ PORT: String(server.port), CORTEX_API_KEY: 'right-key' }));
     const answer = await request(connection, '/agents', { headers: { accept: 'application/json' } });
     expect(await answer.json()).toEqual({ session_id: 'ses_1' });
     await expect(request(connection, '/agent/nobody/session')).rejects.toThrow(
@@ -76,7 +64,7 @@ describe('[H5] the key of commands', () => {
     ['demo', [], {}, 'requires an API key'],
     ['demo', [], { CORTEX_API_KEY: 'wrong-key' }, 'does not know this API key'],
   ])('cortex %s %j with %j exits with 3 and says what to do', async (command, given, environment, said) => {
-    const { out, err, code } = await dispatched([command, ...given], { PORT: String(port), ...environment });
+    const { out, err, code } = await dispatched([command, ...given], { PORT: String(server.port), ...environment });
     expect(err).toContain(said);
     expect(out + err).not.toMatch(/wrong-key|right-key/);
     expect(code).toBe(3);

@@ -1,15 +1,12 @@
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { setAsideDamaged, setAsideNames } from '../../cli/system/damaged-databases.ts';
+import { folderOfEach } from './scene.ts';
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'cortex-damaged-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+folderOfEach((made) => (folder = made));
 
 test('[S10] an invalid database file is renamed together with its log, and nothing is deleted', () => {
   const objects = join(folder, 'v3', 'do', 'catalogs');

@@ -1,14 +1,13 @@
 /** The one reading of `.dev.vars` (K10): what wrangler reads, or an error. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { unstable_getVarsForDev as varsOfWrangler } from 'wrangler';
 import { checkNames, parseDevVars, valuesOf } from '../../cli/system/dev-vars.ts';
 import { settingsOf } from '../../cli/system/settings.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-dev-vars-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = folderOfFile();
 
 function wranglerReads(bytes: string | Uint8Array): Record<string, unknown> {
   writeFileSync(join(folder, '.dev.vars'), bytes);

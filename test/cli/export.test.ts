@@ -1,21 +1,9 @@
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { createServer } from 'node:http';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { exportAll } from '../../cli/export/export-all.ts';
+import { folderOfFile, serverOfFile } from './scene.ts';
 
 const session = (digit: number): string => `ses_${String(digit).repeat(32)}`;
 const run = (digit: number, number: number, status = 'completed', at = number) => ({
@@ -33,7 +21,7 @@ const lines = (id: string): string =>
 let runs: ReturnType<typeof run>[] = [];
 let asked: string[] = [];
 const answers = new Map<string, (response: ServerResponse) => void>();
-const server = createServer(({ url = '', headers }, response) => {
+const server = serverOfFile(({ url = '', headers }, response) => {
   asked.push(url);
   const json = (value: unknown): void =>
     void response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
@@ -58,22 +46,15 @@ const server = createServer(({ url = '', headers }, response) => {
   response.end(lines(id));
 });
 
-let connection = { url: '', key: 'key' };
-const folder = mkdtempSync(join(tmpdir(), 'cortex-export-'));
+const folder = folderOfFile();
 const waits: number[] = [];
 const exported = (out: string) =>
-  exportAll(connection, { folder: join(folder, out), wait: async (ms) => void waits.push(ms), report: () => {} });
+  exportAll(
+    { url: server.url, key: 'key' },
+    { folder: join(folder, out), wait: async (ms) => void waits.push(ms), report: () => {} },
+  );
 const sessions = (out: string): string[] => readdirSync(join(folder, out, 'sessions')).toSorted();
 
-beforeAll(async () => {
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  connection = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'key' };
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 beforeEach(() => {
   runs = [run(1, 3), run(2, 1), run(1, 2), run(3, 1), run(1, 1)];
   asked = [];
@@ -172,7 +153,7 @@ test('[H1] the last line is recognised in any pieces', async () => {
 });
 
 test('[H5] a wrong key ends the export', async () => {
-  const wrong = { ...connection, key: 'wrong' };
+  const wrong = { url: server.url, key: 'wrong' };
   await expect(exportAll(wrong, { folder: join(folder, 'g'), wait: async () => {}, report: () => {} })).rejects.toThrow(
     'HTTP 401',
   );

@@ -4,16 +4,14 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toolFiles } from '../../cli/project/code-tools.ts';
 import { Lives } from '../../cli/system/lives.ts';
 import { recordServices } from '../../cli/system/orphans.ts';
@@ -21,6 +19,7 @@ import { tokenSecretIn } from '../../cli/system/settings.ts';
 import { cortex } from '../support/cortex.ts';
 import type { CortexResult } from '../support/cortex.ts';
 import { lacks } from '../support/programs.ts';
+import { folderOfEach } from './scene.ts';
 
 /** `project/` and what is outside of it: `outside/`, with the file `kept`. */
 let base = '';
@@ -39,15 +38,14 @@ function link(path: string, target: string): void {
   symlinkSync(target, join(base, path));
 }
 
-beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), 'cortex-links-'));
+folderOfEach((made) => {
+  base = made;
   root = join(base, 'project');
   put('project/wrangler.toml', 'name = "p"\n');
   put('project/manifests/agents/helper.yaml', agent('helper'));
   put('outside/kept', 'kept');
   put('outside/agents/stranger.yaml', agent('stranger'));
 });
-afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 async function run(...args: string[]): Promise<CortexResult> {
   return await cortex(args, { cwd: root });

@@ -1,18 +1,15 @@
 /** The frozen lives of the Worker, as they are passed to its later lives (J2). */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { Lives } from '../../cli/system/lives.ts';
 import { startLimits } from '../../cli/system/start-limits.ts';
+import { folderOfEach } from './scene.ts';
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'cortex-lives-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+folderOfEach((made) => (folder = made));
 
 /** One `npm start` that observes the given states of its Worker and then ends. */
 function lifeOf(...seen: ('answers' | 'silent' | 'froze')[]): void {

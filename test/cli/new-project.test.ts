@@ -1,19 +1,16 @@
 /** New projects, and the deploy button (K4, K5). */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deployButton } from '../../cli/project/deploy-button.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { newProject, nextSteps } from '../../cli/project/new-project.ts';
 import { VERSION } from '../../src/domain/version.ts';
+import { folderOfEach } from './scene.ts';
 
 const TEMPLATE = join(PACKAGE_ROOT, 'template');
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'cortex-new-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+folderOfEach((made) => (folder = made));
 
 /** Relative to the folder, sorted. */
 function filesIn(of: string): string[] {

@@ -1,16 +1,16 @@
 /** Only the processes that an earlier start left running are ended. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { endOrphans, findOrphans, recordServices } from '../../cli/system/orphans.ts';
 import type { RecordedService } from '../../cli/system/orphans.ts';
 import type { ProcessInfo } from '../../cli/system/processes.ts';
 import { lacks } from '../support/programs.ts';
+import { folderOfEach } from './scene.ts';
 
 const info = (pid: number, group: number, more: Partial<ProcessInfo> = {}): ProcessInfo => {
   return { pid, group, startedAt: `boot ${pid}`, command: `program ${pid}`, ...more };
@@ -37,10 +37,7 @@ test.each<[string, ProcessInfo[], number[]]>([
 });
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'cortex-orphans-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+folderOfEach((made) => (folder = made));
 
 test.each(['', '{', '[{"name":"x"}]', '[{"name":"x","group":1,"members":[{"pid":"1"}]}]'])(
   '[S10] a record with the content %j ends nothing',

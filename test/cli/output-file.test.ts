@@ -1,13 +1,12 @@
 /** Files that a command writes its result to. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { UsageError } from '../../cli/command.ts';
 import { requireWritable } from '../../cli/output-file.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-output-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = folderOfFile();
 
 test('[O3] a file that can be written stays as it is, and a new one is not left behind', () => {
   writeFileSync(join(folder, 'old.json'), 'old');

@@ -1,19 +1,18 @@
 /** The state folder holds sessions and secrets: its modes are set and checked at each start (K10). */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { StateFolder } from '../../container-runner/state.ts';
 import { lockState } from '../../cli/system/state-lock.ts';
 import { planSystem } from '../../cli/system/system.ts';
+import { folderOfEach } from './scene.ts';
 
 let root: string;
 let state: string;
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'cortex-private-'));
+folderOfEach((made) => {
+  root = made;
   state = join(root, 'state');
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 const plan = (): unknown =>

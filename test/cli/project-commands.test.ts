@@ -1,11 +1,11 @@
 /** Commands in a project of its own, called from one of its folders (K1, K4). */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { cortex } from '../support/cortex.ts';
+import { folderOfFile } from './scene.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'cortex-project-'));
+const root = folderOfFile();
 const agent = (name: string, tools = 'calculator'): string =>
   `kind: Agent\nversion: "1"\nname: ${name}\nsummary: Helps.\npersona: You help.\nimport: {tools: [${tools}]}\n`;
 const tool = (name: string): string =>
@@ -23,7 +23,6 @@ beforeAll(() => {
   put('more/agents/other.yaml', agent('other'));
   put('notes/program.xml', '<action name="calculator" id="a">{"expression": "1 + 1"}</action>');
 });
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** In the folder `notes/`, with a port at which no system runs. */
 const inNotes = { cwd: join(root, 'notes'), env: { PORT: '1' } };

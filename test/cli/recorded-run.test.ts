@@ -1,17 +1,16 @@
 /** Runs in exports: which one is replayed, and how it is shown (K4). */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters as plain } from 'node:util';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventLine } from '../../cli/terminal/event-lines.ts';
 import { recordedRun } from '../../cli/terminal/recorded-run.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { dispatched } from './dispatched.ts';
 import type { Dispatched } from './dispatched.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-replay-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = folderOfFile();
 
 const SESSION = `ses_${'2'.repeat(32)}`;
 let seq = 0;

@@ -1,11 +1,8 @@
 /** `cortex prompt`, `grammar` and `plan`: from the running system, else from the bundled manifests (L4). */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { bundled } from '../support/bundled.ts';
 import type { PromptDocument } from '../../src/dry-run/agent-documents.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
@@ -14,6 +11,7 @@ import { buildSystemPrompt } from '../../src/protocol/prompt/prompt.ts';
 import { edgeApp, noManifests } from '../http/edge-app.ts';
 import { dispatched } from './dispatched.ts';
 import type { Dispatched } from './dispatched.ts';
+import { folderOfFile, serverOfFile } from './scene.ts';
 
 const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
@@ -35,7 +33,7 @@ const app = edgeApp({
   manifests: { ...noManifests, list: async () => [{ ...listed, common: false, updatedAt: 0 }] },
   status: async () => ({ executors: [], model: 'm', runner: null }),
 });
-const server = createServer(async (asked, answer) => {
+const server = serverOfFile(async (asked, answer) => {
   const body = asked.method === 'POST' ? { body: await text(asked) } : {};
   const headers = Object.entries(asked.headers).map(([name, value]): [string, string] => [name, String(value)]);
   const request = new Request(`http://${asked.headers.host}${asked.url}`, {
@@ -46,27 +44,17 @@ const server = createServer(async (asked, answer) => {
   const response = await app.fetch(request);
   answer.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
 });
-let port = 0;
-const folder = mkdtempSync(join(tmpdir(), 'cortex-system-'));
+const folder = folderOfFile();
 const program = join(folder, 'program.xml');
 writeFileSync(program, '<action name="ecko" id="a">{}</action>');
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ({ port } = server.address() as AddressInfo);
-});
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-  rmSync(folder, { recursive: true });
-});
 
 const run = async (args: readonly string[], at: 'system' | 'nothing', key = 'right-key'): Promise<Dispatched> =>
-  await dispatched(args, { PORT: at === 'system' ? String(port) : '1', CORTEX_API_KEY: key });
+  await dispatched(args, { PORT: at === 'system' ? String(server.port) : '1', CORTEX_API_KEY: key });
 
 test('[L4] cortex prompt prints the prompt of an uploaded agent, and the tokens of its sections', async () => {
   const { out, err, code } = await run(['prompt', 'tutor'], 'system');
   expect(out).toBe(`${buildSystemPrompt(tutor)}\n`);
-  expect(err).toContain(`from the running system at http://127.0.0.1:${port}`);
+  expect(err).toContain(`from the running system at ${server.url}`);
   expect(err).toMatch(/\d+ characters, about \d+ tokens\n +\d+ {2}Who the agent is\n +\d+ {2}How you act\n/);
   expect(code).toBe(0);
 });

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { unstable_readConfig as readConfig } from 'wrangler';
 import { stageConfig } from '../../cli/system/stage-config.ts';
+import { folderOfFile } from './scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-stage-'));
+const folder = folderOfFile();
 afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
   rmSync(STAGED, { force: true });
 });
 const OWN = 'wrangler.toml';

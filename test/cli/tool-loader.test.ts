@@ -1,14 +1,13 @@
 /** Modules that end or block the thread that loads them (K2). */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { loadTools } from '../../cli/project/tool-loader.ts';
 import type { BundledTool, LoadedTools, StartTimer } from '../../cli/project/tool-loader.ts';
+import { folderOfEach } from './scene.ts';
 
 let root = '';
-beforeEach(() => (root = mkdtempSync(join(tmpdir(), 'cortex-loader-'))));
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+folderOfEach((made) => (root = made));
 
 /** A module that defines a tool, as far as the loader can see. */
 const good = (file: string): string => {

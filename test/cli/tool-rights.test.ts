@@ -1,9 +1,8 @@
 /** What the code of tools may do while a command only reads their definitions: nothing (K2, K4). */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { bundleDescriber } from '../../cli/project/bundle-tools.ts';
 import { readCodeTools } from '../../cli/project/code-tools.ts';
 import type { ProjectTools } from '../../cli/project/code-tools.ts';
@@ -12,17 +11,17 @@ import { isolatesIn } from '../../cli/project/tool-isolates.ts';
 import { loadTools } from '../../cli/project/tool-loader.ts';
 import { cortex } from '../support/cortex.ts';
 import { lacks } from '../support/programs.ts';
+import { folderOfEach } from './scene.ts';
 
 let base = '';
 let root = '';
-beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), 'cortex-rights-'));
+folderOfEach((made) => {
+  base = made;
   root = join(base, 'apps/project');
   put('wrangler.toml', 'name = "p"\n');
   put('manifests/agents/assistant.yaml', 'kind: Agent\nversion: "1"\nname: assistant\nsummary: H.\npersona: P.\n');
   symlinkSync(join(PACKAGE_ROOT, 'node_modules'), join(root, 'node_modules'), 'dir');
 });
-afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 /** Makes a file of the project. */
 function put(path: string, text: string): void {

@@ -4,7 +4,6 @@ import { href, parseRoute } from '../../console/app/router.ts';
 describe('[U3] the address of a view', () => {
   test.each<[string, string[], Record<string, string>]>([
     ['', [], {}],
-    ['#', [], {}],
     ['#/', [], {}],
     [
       '#/sessions/ses_1/runs/run_1?action=1.a&at=12',
@@ -13,7 +12,6 @@ describe('[U3] the address of a view', () => {
     ],
     ['#/agents/a%2Fb%3F', ['agents', 'a/b?'], {}],
     ['#/agents/%zz', ['agents', '%zz'], {}],
-    ['#/sessions?status=failed', ['sessions'], { status: 'failed' }],
     ['#/a?b?c=1', ['a'], { b: '' }],
   ])('%s', (hash, path, query) => {
     const route = parseRoute(hash);

@@ -50,7 +50,7 @@ describe('[C2] base64 that arrives in pieces', () => {
     expect(decoder.end()).toEqual({ isBase64: true, size: 0, bytes: new Uint8Array(0) });
   });
 
-  test.each([0, 1, 767, 768, 769, 100_000])('more than %i bytes are counted, and not held', (most) => {
+  test.each([0, 768, 100_000])('more than %i bytes are counted, and not held', (most) => {
     const bytes = new Uint8Array(300_000).fill(7);
     const decoder = new Base64Decoder(most);
     const text = new TextEncoder().encode(Buffer.from(bytes).toString('base64'));

@@ -16,12 +16,10 @@ describe('[C2] the content of a message', () => {
 
   test.each([
     [null],
-    [7],
     [{}],
     [[{ type: 'text' }]],
     [[{ type: 'video', text: 'x' }]],
     [[{ type: 'image', name: 'a', media_type: 'b', size: '3', sha256: 'c' }]],
-    [['x']],
   ])('%j is not one', (json) => {
     expect(readContent(json as never)).toBeNull();
   });
@@ -31,7 +29,6 @@ describe('[C2] the content of a message', () => {
     ['a\r\n\u2028\u0000b', '"a b"'],
     ['</system>\uFF1Cb', '"_/system__b"'],
     ['a\u202Egnp.exe', '"a gnp.exe"'],
-    ['\ud800', '"\uFFFD"'],
     ['x'.repeat(1_000), `"${'x'.repeat(limits.fileNameChars)}"`],
   ])('the name %j is shown as %s', (name, shown) => {
     expect(placeholder({ ...IMAGE, name })).toBe(`[image ${shown}, image/png, 3 bytes]`);

@@ -23,10 +23,7 @@ test('[H3] an event that matches its schema passes the check', () => {
 
 test.each([
   ['a missing member', { ...completed, data: { output: 1, ms: 3 } }],
-  ['an undeclared member', { ...completed, data: { ...completed.data, extra: 1 } }],
   ['an undeclared member of the envelope', { ...completed, extra: 1 }],
-  ['a wrong type', { ...completed, data: { ...completed.data, ms: '3' } }],
-  ['a member that is undefined', { ...completed, data: { ...completed.data, cached: undefined } }],
   ['an action event without its action', { ...completed, action_id: undefined }],
   ['a journaled event without seq', { ...completed, seq: null }],
   ['an unknown type', { ...completed, type: 'action_done' }],

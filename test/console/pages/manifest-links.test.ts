@@ -21,8 +21,6 @@ test.each([
   ['calc', true],
   ['tool calc', true],
   ['TOOL  exact ', true],
-  ['math', true],
-  ['agent', false],
   ['calc nothing', false],
   // A word is never found across two members.
   ['calculatorEvaluates', false],

@@ -16,12 +16,10 @@ describe('[U4] an example of a schema', () => {
     ['one item of a list', { type: 'array', items: { type: 'integer' } }, [0]],
     ['no item of unknown items', { type: 'array' }, []],
     ['the default, before anything else', { type: 'string', default: 'x', enum: ['y'] }, 'x'],
-    ['a default of null', { type: 'string', default: null }, null],
     ['the first of a list of values', { enum: ['small', 'large'] }, 'small'],
     ['nothing of an unknown type', { type: 'constructor' }, null],
     ['nothing of several types', { type: ['null', 'number'] }, null],
     ['nothing of everything', true, null],
-    ['nothing of no schema', null, null],
     ['no members of an object without any', { type: 'object', properties: {} }, {}],
     ['members that are called like those of any object', { properties: { constructor: string } }, { constructor: '' }],
   ])('is %s', (_what, schema, example) => {
@@ -42,7 +40,6 @@ describe('[U4] the text of inputs', () => {
     ['', { inputs: {} }],
     [' \n', { inputs: {} }],
     ['{"n": 1}', { inputs: { n: 1 } }],
-    ['[1]', { issue: expect.stringContaining('must be a JSON object') }],
     ['null', { issue: expect.stringContaining('must be a JSON object') }],
     ['{"n": ', { issue: expect.stringContaining('Not JSON') }],
   ])('%j', (text, expected) => {

@@ -61,11 +61,6 @@ describe('[U3] the lower bound', () => {
       { bound: 260, actual: 265, path: '1.b' },
     ],
     [
-      'a generation that is longer than its actions',
-      [queued(10, 'a'), ...ran(11, 31, 'a'), planned(900, [['a']]), ...ended(905)],
-      { bound: 900, actual: 905, path: '' },
-    ],
-    [
       '[S7] attempts and the pauses between them are its own time, but not the queue after the pause',
       [
         queued(0, 'a'),

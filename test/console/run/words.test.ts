@@ -13,7 +13,6 @@ describe('[U2] the words of the run view', () => {
   test.each([
     ['tool', 'web_fetch', 'tool web_fetch'],
     ['python', 'python', 'python'],
-    ['python', null, 'python'],
     [null, 'x', 'x'],
     [null, null, 'action'],
   ])('%s %s', (type, name, words) => {
@@ -22,7 +21,6 @@ describe('[U2] the words of the run view', () => {
 
   test.each([
     [345, 342, '+0.9 %'],
-    [500, 100, '+400 %'],
     [100, 100, '+0.0 %'],
     [99, 100, '-1.0 %'],
     [100, 0, null],
@@ -51,9 +49,7 @@ describe('[U2] the words of the run view', () => {
 describe('[U3] the axis of the timeline', () => {
   test.each([
     [1_000, 5, ['0 ms', '200 ms', '400 ms', '600 ms', '800 ms', '1 s']],
-    [90, 5, ['0 ms', '20 ms', '40 ms', '60 ms', '80 ms']],
     [3_100, 7, ['0 ms', '500 ms', '1 s', '1.50 s', '2 s', '2.50 s', '3 s']],
-    [34_000, 4, ['0 ms', '10 s', '20 s', '30 s']],
     [200_000, 4, ['0 ms', '1 min', '2 min', '3 min']],
     [4 * 3_600_000, 4, ['0 ms', '1 h', '2 h', '3 h', '4 h']],
     [30 * 86_400_000, 6, ['0 ms', '5 days', '10 days', '15 days', '20 days', '25 days', '30 days']],
