@@ -54,6 +54,12 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
+const get = async (path = '/'): Promise<IncomingMessage> => {
+  const { sent, answered } = send('GET', path);
+  sent.end();
+  return await answered;
+};
+
 /** Resolves with the next request that the Worker receives. */
 async function nextRequest(): Promise<{ received: IncomingMessage; response: Parameters<RequestListener>[1] }> {
   return await new Promise((resolve) => {
@@ -96,9 +102,7 @@ describe('[H1] bytes pass as they come', () => {
 
   test('status, duplicate headers, and an answer without a body', async () => {
     answer = (_received, response) => response.writeHead(304, { etag: '"x"', 'set-cookie': ['a=1', 'b=2'] }).end();
-    const { sent, answered } = send('GET');
-    sent.end();
-    const { statusCode, headers } = await answered;
+    const { statusCode, headers } = await get();
     expect({ statusCode, ...headers }).toMatchObject({ statusCode: 304, etag: '"x"', 'set-cookie': ['a=1', 'b=2'] });
   });
 
@@ -132,10 +136,7 @@ describe('[H1] bytes pass as they come', () => {
       response.once('drain', () => undefined);
       setImmediate(() => response.destroy());
     };
-    const { sent, answered } = send('GET');
-    sent.end();
-    const cut = answered.then(textOf);
-    await expect(cut).rejects.toThrow('aborted');
+    await expect(get().then(textOf)).rejects.toThrow('aborted');
   });
 });
 
@@ -173,9 +174,7 @@ describe('[H1] the requests of one connection', () => {
     const left = once(response, 'close');
     socket.destroy();
     await left;
-    const other = send('GET', '/other');
-    other.sent.end();
-    await other.answered;
+    await get('/other');
     expect(paths).toEqual(['/other']);
   });
 
@@ -224,9 +223,7 @@ describe('[S10] while the Worker is built', () => {
       if (methods.filter((method) => method === received.method).length === 1) received.socket.destroy();
       else response.end('again');
     };
-    const get = send('GET');
-    get.sent.end();
-    expect(await textOf(await get.answered)).toBe('again');
+    expect(await textOf(await get())).toBe('again');
     const post = send('POST');
     post.sent.end('x');
     const refused = await post.answered;
@@ -264,9 +261,7 @@ describe('[H5] malformed requests reach nothing', () => {
   test('an upgrade is a request like any other', async () => {
     const lines = ['GET / HTTP/1.1', 'Host: a', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: x'];
     answer = (received, response) => response.end(`upgrade: ${received.headers.upgrade}`);
-    const { sent, answered } = send('GET');
-    sent.end();
-    await answered;
+    await get();
     const socket = connect(port, '127.0.0.1');
     socket.write(`${lines.join('\r\n')}\r\n\r\n`);
     const [chunk] = (await once(socket, 'data')) as [Buffer];

@@ -23,6 +23,7 @@ test('[H8] every link to a section of the page has its section, and the table of
   const anchors = new Set(headings);
   expect(headings).toHaveLength(anchors.size);
   const links = [...page.matchAll(/\]\(#([\w-]+)\)/g)].map(([, anchor = '']) => anchor);
+  expect(links.length).toBeGreaterThan(5);
   expect(links.filter((anchor) => !anchors.has(anchor))).toEqual([]);
   const [contents = ''] = page.split('\n## ', 1);
   const listed = new Set([...contents.matchAll(/\(#([\w-]+)\)/g)].map(([, anchor = '']) => anchor));

@@ -28,6 +28,7 @@ test('[C2] what is kept is within the budget, in order, and contains what fits o
 });
 
 test('[C2] a further message either extends what was kept or leaves at most half of the budget of it', () => {
+  let dropped = 0;
   fc.assert(
     fc.property(groups, (given) => {
       for (let count = 1; count < given.length; count += 1) {
@@ -35,9 +36,10 @@ test('[C2] a further message either extends what was kept or leaves at most half
         const after = new Set(kept(given.slice(0, count + 1)));
         const left = before.filter((item) => after.has(item));
         if (left.length === before.length) continue;
-        expect(after.size === 0 || left.length + (given[count] ?? []).length > 0).toBe(true);
+        dropped += 1;
         expect(left.length).toBeLessThanOrEqual(budget.most / 2);
       }
     }),
   );
+  expect(dropped).toBeGreaterThan(20);
 });

@@ -32,6 +32,7 @@ test.each([
 });
 
 test('[H4] every event is described as JSON Schema', () => {
+  expect([...EVENT_SCHEMAS].length).toBeGreaterThan(30);
   for (const [type, schema] of EVENT_SCHEMAS) {
     expect(z.toJSONSchema(schema), type).toMatchObject({ properties: { type: { const: type } } });
     expect(schema.description, type).toEqual(expect.any(String));
