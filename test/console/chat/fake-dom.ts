@@ -7,7 +7,8 @@ class FakeNode {
 
   get nextSibling(): FakeNode | null {
     const siblings = this.parentNode?.childNodes ?? [];
-    return siblings[siblings.indexOf(this) + 1] ?? null;
+    // Preact asks for that of a new node, which is the last one.
+    return siblings[siblings.lastIndexOf(this) + 1] ?? null;
   }
 
   remove(): void {
