@@ -17,3 +17,17 @@ test('[K10] variables of other programs are not settings', () => {
   const others = { RUNNER_OS: 'Linux', RUNNER_TEMP: '/t', RUNNER_TOOL_CACHE: '/c', EDITOR: 'vi' };
   expect(readConfig({ RUNNER_SECRET: SECRET, ...others }).port).toBe(8790);
 });
+
+test.each([
+  ['RUNNER_SECRET', ''],
+  ['RUNNER_SECRET', 'short'],
+  ['RUNNER_PORT', 'http'],
+  ['RUNNER_PORT', '70000'],
+  ['RUNNER_SANDBOX', 'none'],
+  ['RUNNER_MAX_JOBS', '0'],
+  ['RUNNER_MAX_MEMORY_MB', '128'],
+  ['RUNNER_MAX_SECONDS', 'ten'],
+  ['RUNNER_ALLOW_PROCESS', 'perhaps'],
+])('[H8] %s=%j is refused with its name', (name, value) => {
+  expect(() => readConfig({ RUNNER_SECRET: SECRET, [name]: value })).toThrow(name);
+});

@@ -94,3 +94,48 @@ test("[R3] a script's own arguments replace the JSON in its arguments, and only 
   expect(launch({ ...job, args: ['x'.repeat(limits.argumentBytes + 1)] })).toMatchObject({ args: [] });
   expect(() => launch({ ...job, args: ['\0'] })).toThrow(/args: must not contain a NUL/);
 });
+
+describe('[R1] a job is refused with', () => {
+  type Body = Record<string, unknown>;
+  const hello: Body = { kind: 'python', code: 'print(1)' };
+  const image: Body = { kind: 'docker', code: undefined, image: 'busybox', command: 'id' };
+  const build = (files: Record<string, string>, requirements: string[] = []): Body => ({
+    kind: 'tool',
+    code: undefined,
+    build: { files, entrypoint: 'main.py', requirements },
+  });
+  const cases: readonly (readonly [string, string, Body])[] = [
+    ['an unknown kind', 'kind', { ...hello, kind: 'vm' }],
+    ['an image by a path', 'image', { ...image, image: '../../etc' }],
+    ['a privileged docker job', 'privileged', { ...image, privileged: true }],
+    ["a docker job in the host's network", 'network', { ...image, network: 'host' }],
+    ['NUL in an argument', 'NUL', { ...image, args: ['a\0b'] }],
+    ['arguments past the limit of the system', 'args', { ...image, args: ['x'.repeat(limits.argumentBytes)] }],
+    ['a tool with both code and an image', 'runtime', { ...hello, kind: 'tool', runtime: 'shell', image: 'busybox' }],
+    ...['../x', '/etc/x', 'a/../../x', './x', 'a//b', 'a\0b', ''].map(
+      (name) => [`the build file ${JSON.stringify(name)}`, 'files', build({ 'main.py': '', [name]: '' })] as const,
+    ),
+    ['a build without its entry point', 'entrypoint', build({ 'other.py': '' })],
+    ['a requirement that is an option', 'requirements', build({ 'main.py': '' }, ['--index-url=http://x'])],
+    ['a requirement that is a URL', 'requirements', build({ 'main.py': '' }, ['a @ http://x/a.whl'])],
+    ['a tool without a runtime', 'runtime', { ...hello, kind: 'tool' }],
+    ['a tool with an unknown runtime', 'runtime', { ...hello, kind: 'tool', runtime: 'perl' }],
+    ['code that is not a string', 'code', { ...hello, code: 1 }],
+    ['an unknown field', 'privileged', { ...hello, privileged: true }],
+    ['mounts', 'mounts', { ...hello, mounts: ['/:/host'] }],
+    ['unknown limits', 'network', { ...hello, limits: { network: 'host' } }],
+    ['a timeout of zero', 'timeout_ms', { ...hello, limits: { timeout_ms: 0 } }],
+    ['too much output', 'output_bytes', { ...hello, limits: { output_bytes: 1e12 } }],
+    ['a session that is a path', 'session', { ...hello, session: '../../etc' }],
+    ['NUL in code', 'NUL', { ...hello, code: 'a\0b' }],
+    ['NUL in a variable', 'NUL', { ...hello, kind: 'shell', inputs: { x: 'a\0b' } }],
+    ['an unknown level', 'sandbox', { ...hello, sandbox: 'none' }],
+    ['inputs that are a list', 'inputs', { ...hello, inputs: [1] }],
+  ];
+
+  test.each(cases)('%s, and the error names %s', (_name, named, body) => {
+    expect(() => launch(body)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining(named) }),
+    );
+  });
+});

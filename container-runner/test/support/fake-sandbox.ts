@@ -33,7 +33,9 @@ export interface FakeProcess {
   /** It was reserved for its session. */
   readonly held: boolean;
   readonly signals: string[];
-  print(text: string): void;
+  print(text: string | Uint8Array): void;
+  /** On standard error. */
+  complain(text: string): void;
   /** Its end; an end by itself leaves the workspace as it was, or as told. */
   end(end?: Partial<ProcessEnd>, remains?: FakeRemains): void;
 }
@@ -108,7 +110,14 @@ export class FakeSandbox implements Sandbox {
       if (launch.workspace === undefined || finished.exitCode === null) settle(finished);
       else void relay(launch.workspace, remains).then(() => settle(finished));
     };
-    this.started.push({ launch, held, signals, print: (text) => stdout.write(text), end });
+    this.started.push({
+      launch,
+      held,
+      signals,
+      print: (text) => stdout.write(text),
+      complain: (text) => stderr.write(text),
+      end,
+    });
     return Promise.resolve({
       stdout,
       stderr,

@@ -1,12 +1,12 @@
 /**
- * The contract of every sandbox: input, resource limits and end of a program (R2-R4, P14). Hostile programs are in
+ * The contract of every sandbox: input, resource limits and end of a program (R2-R4, P14). What is decided before a level
+ * starts a program is in `jobs/job-data.test.ts`, what of its output counts in `supervise.test.ts`. Hostile programs are in
  * `abuse-table.ts`; here they run only at the level that promises no isolation, which the table excludes.
  */
 import fs from 'node:fs';
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
-import { limits } from '../../limits.ts';
 import { descendantsOf } from '../../sandbox/process-tree.ts';
 import type { SandboxLevel } from '../../sandbox/sandbox.ts';
 import { isReady } from './leftovers.ts';
@@ -38,7 +38,6 @@ const nothing: Register = () => undefined;
 
 /** A test of something that a level does not promise is omitted, not skipped. */
 const testIf = (applies: boolean): Register => (applies ? test : nothing);
-const describeIf = (applies: boolean): Register => (applies ? describe.concurrent : nothing);
 
 /** Registers the contract's tests for one level. */
 export function describeSandbox(level: SandboxLevel): void {
@@ -95,88 +94,52 @@ export function describeSandbox(level: SandboxLevel): void {
     describe.concurrent('input and output of a program', () => {
       afterAll(isUnharmed, SLOW);
 
-      test('[R2] python prints', async () => {
-        expect(await run(python('print(2**100)'))).toMatchObject({
-          end: 'exited',
-          exitCode: 0,
-          stdout: '1267650600228229401496703205376\n',
-          stderr: '',
-          truncated: false,
-        });
-      });
+      const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+      /** With a trace, which every kind of program gets as a variable (O1). */
+      const traced = (body: JobBody): Promise<Result> => runner.run(body, undefined, { traceparent });
+      const OK = { end: 'exited', exitCode: 0, stderr: '', truncated: false };
 
-      test('[P14] inputs are data in python, whatever they contain', async () => {
+      test('[P14] [O1] inputs are data in python, whatever they contain', async () => {
         const inputs = { text: `"'\\\n$(id) \${x} {{}} </action>`, n: [1, { a: null }], 'odd name': true, ключ: '🙂' };
-        const { stdout } = await run(python('import json; print(json.dumps(inputs))', { inputs }));
-        expect(JSON.parse(stdout)).toEqual(inputs);
+        const code = 'import json, os; print(json.dumps([inputs, os.environ.get("TRACEPARENT")]))';
+        const { stdout, ...end } = await traced(python(code, { inputs }));
+        expect(JSON.parse(stdout)).toEqual([inputs, traceparent]);
+        expect(end).toEqual(OK);
       });
 
-      test('[P14] inputs are variables in the shell: strings unchanged, other values as JSON', async () => {
-        const inputs = { text: 'a  b\n$(id); `id` "q" \'s\' --help *', n: [1, 2], 'not-a-name': 'x' };
-        const { stdout } = await run(shell('printf "%s|" "$text" "$n"', { inputs }));
-        expect(stdout).toBe(`${inputs.text}|[1,2]|`);
+      test('[P14] [O1] inputs are variables in the shell and all of them are in a file; none replaces a variable of the system', async () => {
+        const names = ['PATH', 'LD_PRELOAD', 'BASH_ENV', 'IFS', 'PYTHONPATH', 'NODE_OPTIONS', 'https_proxy', 'HOME'];
+        const poison = Object.fromEntries(names.map((name) => [name, 'poison']));
+        const inputs = {
+          ...poison,
+          TRACEPARENT: 'forged',
+          text: 'a  b\n$(id); `id` | id && id "q" \'s\' --help $HOME *',
+          n: [1, 2],
+          'not-a-name': 'x',
+        };
+        const code = `printf "%s|" ${names.map((name) => `"$${name}"`).join(' ')} "$text" "$n" "$TRACEPARENT"; cat "$CORTEX_INPUTS"`;
+        const { stdout } = await traced(shell(code, { inputs }));
+        const [variables = '', file = ''] = stdout.split(`${inputs.text}|[1,2]|${traceparent}|`);
+        expect(variables.split('|')).toHaveLength(names.length + 1);
+        expect(variables).not.toContain('poison');
+        expect(JSON.parse(file)).toEqual(inputs);
       });
 
-      test('[O1] the trace of the request is the variable TRACEPARENT of every kind of program, and no input is', async () => {
-        const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-        const inputs = { TRACEPARENT: 'forged' };
-        const read = "import os; print(os.environ.get('TRACEPARENT'))";
-        for (const body of [
-          python(read, { inputs }),
-          shell('echo "$TRACEPARENT"', { inputs }),
-          { kind: 'tool', runtime: 'python3', code: read, inputs },
-        ]) {
-          expect(await runner.run(body, undefined, { traceparent })).toMatchObject({ stdout: `${traceparent}\n` });
-        }
-        expect(await run(python(read, { inputs }))).toMatchObject({ stdout: 'None\n' });
-      });
-
-      test('[P14] the file CORTEX_INPUTS contains all inputs, with any name', async () => {
-        const inputs = { PATH: '/tmp', 'a b': [1], x: 'y' };
-        const { stdout } = await run(shell('cat "$CORTEX_INPUTS"', { inputs }));
-        expect(JSON.parse(stdout)).toEqual(inputs);
-      });
-
-      test('[P14] an input with the name of a system variable never becomes a variable', async () => {
-        const names = [
-          'PATH',
-          'LD_PRELOAD',
-          'BASH_ENV',
-          'ENV',
-          'IFS',
-          'PYTHONPATH',
-          'NODE_OPTIONS',
-          'https_proxy',
-          'HOME',
-        ];
-        const inputs = { ...Object.fromEntries(names.map((name) => [name, 'poison'])), other: 'fine' };
-        const { stdout } = await run(
-          shell(`printf "%s|" ${names.map((name) => `"$${name}"`).join(' ')} "$other"`, { inputs }),
-        );
-        expect(stdout).not.toContain('poison');
-        expect(stdout).toMatch(/\|fine\|$/);
-      });
-
-      test('[R3] a script tool gets its input in argv, on stdin and in the file', async () => {
+      test('[R3] [O1] a script tool gets its input in argv, on stdin and in the file, and keeps its output and exit code', async () => {
         const code = `
 import json, os, sys
 with open(os.environ["CORTEX_INPUTS"]) as file:
-    print(json.dumps([json.loads(sys.argv[1]), json.load(sys.stdin), json.load(file), len(sys.argv)]))`;
-        const inputs = { q: 'é $(id)', n: 1 };
-        const { stdout } = await run({ kind: 'tool', runtime: 'python3', code, inputs });
-        expect(JSON.parse(stdout)).toEqual([inputs, inputs, inputs, 2]);
+    print(json.dumps([json.loads(sys.argv[1]), json.load(sys.stdin), json.load(file), len(sys.argv), os.environ["TRACEPARENT"]]))
+sys.exit(1)`;
+        const inputs = { q: 'é $(id)\n" *', n: 1 };
+        const { stdout, ...end } = await traced({ kind: 'tool', runtime: 'python3', code, inputs });
+        expect(JSON.parse(stdout)).toEqual([inputs, inputs, inputs, 2, traceparent]);
+        expect(end).toEqual({ ...OK, exitCode: 1 });
       });
 
-      test('[R3] a shell tool gets its input in argv and on stdin', async () => {
-        const body = { kind: 'tool', runtime: 'shell', code: 'echo "$1"; cat', inputs: { q: 'a b' } };
-        expect((await run(body)).stdout).toBe('{"q":"a b"}\n{"q":"a b"}');
-      });
-
-      test('[R3] argv is omitted above 96 KiB; stdin and the file are not', async () => {
-        const code = 'import sys; print(len(sys.argv), len(sys.stdin.read()))';
-        const inputs = { text: 'x'.repeat(limits.argumentBytes) };
-        const { stdout } = await run({ kind: 'tool', runtime: 'python3', code, inputs });
-        expect(stdout).toBe(`1 ${JSON.stringify(inputs).length}\n`);
+      test('[R3] a shell tool gets its input in argv and on stdin, and keeps its output and exit code', async () => {
+        const body = { kind: 'tool', runtime: 'shell', code: 'echo "$1"; cat; exit 3', inputs: { q: 'a b' } };
+        expect(await run(body)).toEqual({ ...OK, exitCode: 3, stdout: '{"q":"a b"}\n{"q":"a b"}' });
       });
 
       testIf(!closed)('[R3] a program can ignore megabytes on stdin', async () => {
@@ -185,29 +148,19 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
       });
 
-      test('[R3] without input, stdin is empty', async () => {
-        expect((await run(shell('cat; echo end'))).stdout).toBe('end\n');
-        expect((await run(python('import sys; print(repr(sys.stdin.read()))'))).stdout).toBe("''\n");
+      test('[R3] [R4] without input, stdin is empty; stderr and the exit code are returned', async () => {
+        const code = 'import sys; print(repr(sys.stdin.read())); print("err", file=sys.stderr); sys.exit(3)';
+        const failed = { end: 'exited', stderr: 'err\n' };
+        expect(await run(python(code))).toMatchObject({ ...failed, exitCode: 3, stdout: "''\n" });
+        const command = 'cat; echo out; echo err >&2; exit 7';
+        expect(await run(shell(command))).toMatchObject({ ...failed, exitCode: 7, stdout: 'out\n' });
       });
 
-      test('[R4] stderr and the exit code are returned', async () => {
-        const failed = await run(python('import sys; print("out"); print("err", file=sys.stderr); sys.exit(3)'));
-        expect(failed).toMatchObject({ end: 'exited', exitCode: 3, stdout: 'out\n', stderr: 'err\n' });
-        expect(await run(shell('echo out; echo err >&2; exit 7'))).toMatchObject({
-          exitCode: 7,
-          stdout: 'out\n',
-          stderr: 'err\n',
-        });
-      });
-
-      test('[R3] a program that reports its failure and ends with an exit code keeps both', async () => {
-        const report = '{"success": false, "error": "no such city"}\n';
-        const code = `import sys, json\nprint(json.dumps({"success": False, "error": "no such city"}))\nsys.exit(1)`;
-        const command = `echo '${report.trim()}'; exit 1`;
-        const programs = [python(code), { ...python(code), kind: 'tool', runtime: 'python3' }];
-        const commands = [shell(command), { ...shell(command), kind: 'tool', runtime: 'shell' }];
-        for (const body of [...programs, ...commands])
-          expect(await run(body)).toMatchObject({ end: 'exited', exitCode: 1, stdout: report, stderr: '' });
+      testIf(real && closed)('[R2] node runs script tools', async () => {
+        const code =
+          'console.log(JSON.stringify([process.argv[2], require("node:fs").readFileSync(0, "utf8"), Object.keys(process.env).length < 12]))';
+        const { stdout } = await run({ kind: 'tool', runtime: 'node', code, inputs: { a: 1 } });
+        expect(JSON.parse(stdout)).toEqual(['{"a":1}', '{"a":1}', true]);
       });
 
       test('[R4] a traceback shows the code of the action and nothing of the runner', async () => {
@@ -217,26 +170,17 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
         expect(stderr).not.toContain('harness');
       });
 
-      test('[R3] each line is sent when it is printed', async () => {
+      test('[R3] [R1] each line is sent when it is printed, and a program can be killed', async () => {
         const id = `lines-${level}`;
-        const code = `import time\nprint("one")\ntime.sleep(${NAP})\nprint("two")`;
-        await runner.put(id, { session: id, ...python(code) });
+        await runner.put(id, { session: id, ...python('print("one")\nwhile True: pass\nprint("two")') });
         const seen = await runner.watch(id, 0, ({ type }) => type === 'stdout');
         expect(seen.at(-1)?.data).toEqual({ text: 'one\n' });
-        // it is still running
-        await runner.ask('DELETE', `/jobs/${id}`);
+        expect((await runner.ask('DELETE', `/jobs/${id}`)).status).toBe(202);
         const events = await runner.watch(id, 0, ({ type }) => type === 'exited');
-        expect(events.at(-1)?.data).toMatchObject({ end: 'killed' });
+        expect(events.at(-1)?.data).toMatchObject({ end: 'killed', exit_code: null });
       });
 
-      testIf(!closed)('[R3] invalid UTF-8 and NUL become U+FFFD', async () => {
-        const code = String.raw`import sys; sys.stdout.buffer.write(b"a\xff\xfe\x00b\xe2\x82\xac"); print("\ud800")`;
-        const { stdout, exitCode } = await run(python(code));
-        expect(exitCode).toBe(0);
-        expect(stdout).toMatch(/^a\uFFFD{3}b€\uFFFD+\n$/);
-      });
-
-      test('two concurrent programs do not share files', async () => {
+      test('[R2] two concurrent programs do not share files', async () => {
         const code = 'import time, os\nopen("here", "x").write("1")\ntime.sleep(0.3)\nprint(os.listdir("."))';
         const both = await Promise.all([run(python(code)), run(python(code))]);
         expect(both.map(({ stdout }) => stdout)).toEqual(["['here']\n", "['here']\n"]);
@@ -253,13 +197,6 @@ with open(os.environ["CORTEX_INPUTS"]) as file:
 
       test('[R4] a sleeping shell ends at its timeout', async () => {
         expect(await run(shell('sleep 60', within(500)))).toMatchObject({ end: 'timeout', exitCode: null });
-      });
-
-      test('[R4] a program that ends within a short timeout keeps its exit code', async () => {
-        expect(await run(python('raise SystemExit(5)', within(PATIENT_MS)))).toMatchObject({
-          end: 'exited',
-          exitCode: 5,
-        });
       });
 
       testIf(real && !closed)('[R4] a program that ignores TERM is killed after the grace period', async () => {
@@ -300,29 +237,6 @@ time.sleep(${NAP})'`;
       testIf(real && !closed)('[R4] a program that stops itself ends at the timeout', async () => {
         expect((await run(shell('kill -STOP $$', within(300)))).end).toBe('timeout');
       });
-
-      testIf(!closed)('[R3] endless output ends the program, and the output up to the limit is kept', async () => {
-        const result = await run(python('while True: print("y" * 1000)'));
-        expect(result).toMatchObject({ end: 'output_limit', exitCode: null, truncated: true });
-        expect(result.stdout.length).toBe(limits.outputBytes);
-      });
-
-      testIf(!closed)('[R3] the output limit includes stderr, and a line that never ends', async () => {
-        const code = 'import sys\nwhile True: sys.stderr.write("é" * 4096)';
-        const result = await run(python(code));
-        expect(result).toMatchObject({ end: 'output_limit', truncated: true, stdout: '' });
-        expect(Buffer.byteLength(result.stderr)).toBeLessThanOrEqual(limits.outputBytes);
-        expect(result.stderr.replaceAll('é', '')).toBe('');
-      });
-
-      test('[R1] a job can be killed', async () => {
-        const id = `kill-${level}`;
-        await runner.put(id, { session: id, ...python('print("in", flush=True)\nwhile True: pass') });
-        await runner.watch(id, 0, ({ type }) => type === 'stdout');
-        expect((await runner.ask('DELETE', `/jobs/${id}`)).status).toBe(202);
-        const events = await runner.watch(id, 0, ({ type }) => type === 'exited');
-        expect(events.at(-1)?.data).toMatchObject({ end: 'killed', exit_code: null });
-      });
     });
 
     describe.concurrent('resource limits', () => {
@@ -356,6 +270,7 @@ except OSError: pass
 print(made)`;
           const few = await run(python(forks, { limits: { processes: 8 } }));
           const more = await run(python(forks, { limits: { processes: 150 } }));
+          expect(few.stdout).toMatch(/^\d+\n$/);
           expect(Number(few.stdout)).toBeLessThan(16);
           expect(Number(more.stdout)).toBeGreaterThan(100);
 
@@ -378,7 +293,7 @@ print(made)`;
         const { stdout } = await run(
           shell('head -c 100000000 /dev/zero > big; echo $?; truncate -s 1T sparse; echo $?'),
         );
-        expect(stdout).not.toMatch(/^0$/m);
+        expect(stdout).toMatch(/^[1-9]\d*\n[1-9]\d*\n$/);
       });
 
       testIf(real && closed)('[R2] the total memory of a program is limited', async () => {
@@ -395,48 +310,12 @@ print(sum(c.wait() != 0 for c in children))`;
       });
 
       testIf(level !== 'process')('[R2] endless recursion is an error of the program', async () => {
-        const shellResult = await run(shell('f() { f | f; }; f; echo after', within(3_000)));
-        expect(shellResult.stdout).not.toContain('Segmentation');
+        if (level === 'wasm') {
+          const { stdout, stderr } = await run(shell('f() { f | f; }; f; echo after', within(3_000)));
+          expect([stdout, stderr]).toEqual(['', expect.stringContaining('recursion')]);
+        }
         const result = await run(python('def f(n): return f(n + 1)\nf(0)'));
         expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('RecursionError') });
-      });
-    });
-
-    describeIf(closed)('isolation', () => {
-      afterAll(isUnharmed, SLOW);
-
-      test('[R2] no file of this machine is accessible, except the system’s own', async () => {
-        const here = new URL(import.meta.url).pathname;
-        const code = `
-import os
-for name in ("/etc/shadow", "/root", "/home", "${here}", "/proc/1/root/etc/shadow", "/var/run/docker.sock", "/sys", "/proc/kcore"):
-    try: print("reached", name, os.listdir(name)[:3] if os.path.isdir(name) else open(name, "rb").read(20))
-    except OSError: print("no")
-`;
-        const { stdout } = await run(python(code));
-        expect(stdout.replaceAll(/reached \/home \['\w+'\]\n|reached \S+ \[\]\n/g, '')).not.toContain('reached');
-      });
-
-      test('[R2] the system is read-only; the work directory is writable', async () => {
-        const code = `
-import os
-for name in ("/usr/x", "/etc/x", "/cortex/x", "/proc/sys/kernel/hostname", "/x"):
-    try: open(name, "w").write("x"); print("wrote", name)
-    except OSError: pass
-open("mine", "w").write("1"); print(open("/work/mine").read())
-`;
-        const { stdout } = await run(python(code));
-        expect(stdout).toContain('1\n');
-        if (real) expect(stdout).not.toContain('wrote');
-        // a virtual file system can be writable: it contains nothing of this machine
-        for (const name of ['/usr/x', '/etc/x', '/x']) expect(fs.existsSync(name)).toBe(false);
-      });
-
-      testIf(real && closed)('[R2] node runs script tools', async () => {
-        const code =
-          'console.log(JSON.stringify([process.argv[2], require("node:fs").readFileSync(0, "utf8"), Object.keys(process.env).length < 12]))';
-        const { stdout } = await run({ kind: 'tool', runtime: 'node', code, inputs: { a: 1 } });
-        expect(JSON.parse(stdout)).toEqual(['{"a":1}', '{"a":1}', true]);
       });
     });
   });

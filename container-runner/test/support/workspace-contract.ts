@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { limits } from '../../limits.ts';
-import type { Launch, SandboxLevel, SandboxProcess } from '../../sandbox/sandbox.ts';
+import type { SandboxLevel, SandboxProcess } from '../../sandbox/sandbox.ts';
 import { reasonToSkip } from './levels.ts';
 import { type Given, MemoryReceiver, sha256, type Wish, WorkspaceKit } from './workspace-programs.ts';
 
@@ -15,16 +15,11 @@ const TIME = 1_600_000_000;
 const GIVEN: Readonly<Record<string, string | Given>> = {
   'a.txt': 'hello\n',
   'bin/run.sh': { content: '#!/bin/sh\necho ran\n', executable: true, modifiedAt: TIME * 1_000 + 400 },
+  gone: 'x',
 };
 const BIG = randomBytes(10_000_000);
 /** Names that a workspace can have; the last one needs a long name in archives. */
 const NAMES = ['ключ 🙂.txt', 'it\'s $(id) "q" *', '-rf', 'é', 'e\u0301', `${'long '.repeat(40)}/${'x'.repeat(200)}`];
-
-/** A warm sandbox, if the level has warm ones, and one that is started for its program. */
-const STARTS: readonly (readonly [name: string, resources: Partial<Launch>])[] = [
-  ['warm', {}],
-  ['cold', { memoryMb: 300, diskMb: 80 }],
-];
 
 /** A test of something that a level does not promise is omitted, not skipped. */
 const testIf = (applies: boolean): ((name: string, body: () => Promise<void>) => void) =>
@@ -33,6 +28,7 @@ const testIf = (applies: boolean): ((name: string, body: () => Promise<void>) =>
 /** Registers the contract's tests for one level. */
 export function describeWorkspace(level: SandboxLevel): void {
   const skip = reasonToSkip(level);
+  const hasMounts = level === 'docker' || level === 'bubblewrap';
   describe.skipIf(skip !== null)(`workspace, ${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let kit: WorkspaceKit;
     beforeAll(async () => {
@@ -41,137 +37,109 @@ export function describeWorkspace(level: SandboxLevel): void {
     }, 2 * SLOW);
     afterAll(() => kit.close(), SLOW);
 
-    describe.each(STARTS)('%s', (start, resources) => {
+    /** A warm sandbox, if the level has warm ones, and one that is started for its program. */
+    describe.each([
+      ['warm', {}],
+      ['cold', { memoryMb: 300, diskMb: 80 }],
+    ] as const)('%s', (start, resources) => {
       const ready = (): Promise<unknown> => (start === 'warm' ? kit.ready() : Promise.resolve());
 
-      test('[C7] python finds its files in the directory in which it starts, and what it writes is taken', async () => {
+      test('[C7] python finds its files, executable as given; what it leaves is taken, and its exit code is kept', async () => {
         await ready();
         const code = `
 import os
 assert os.path.samefile(os.environ["CORTEX_WORKSPACE"], ".")
 print(open("a.txt").read(), end="")
-with open("table.csv", "w") as file: file.write("x,y\\n1,2\\n")`;
-        const { exitCode, stdout, stderr, receiver } = await kit.python(code, { given: GIVEN, ...resources });
-        expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'hello\n', stderr: '' });
-        expect(receiver.files).toMatchObject({ 'a.txt': 'hello\n', 'table.csv': 'x,y\n1,2\n' });
-        expect(receiver.completed).toBe(1);
-      });
-
-      test('[C7] a shell finds its files in the directory in which it starts, and what it writes is taken', async () => {
-        await ready();
-        const code = 'cat a.txt "$CORTEX_WORKSPACE/a.txt"; mkdir -p new/folder; echo 1 > new/folder/file';
-        const { exitCode, stdout, stderr, receiver } = await kit.shell(code, { given: GIVEN, ...resources });
-        expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'hello\nhello\n', stderr: '' });
-        expect(receiver.files).toMatchObject({ 'a.txt': 'hello\n', 'new/folder/file': '1\n' });
-        expect(receiver.completed).toBe(1);
-      });
-
-      test('[C7] a program that fails leaves its files, and keeps its exit code', async () => {
-        await ready();
-        const python = await kit.python('open("x", "w").write("1"); raise SystemExit(3)', resources);
-        const crashed = await kit.python('import os; open("x", "w").write("1"); os._exit(4)', resources);
-        const shell = await kit.shell('echo 1 > x; exit 5', resources);
-        expect([python, crashed, shell].map(({ exitCode }) => exitCode)).toEqual([3, 4, 5]);
-        for (const { receiver } of [python, crashed, shell]) {
-          expect(Object.keys(receiver.files)).toEqual(['x']);
-          expect(receiver.completed).toBe(1);
-        }
-      });
-
-      test('[C7] the files are executable as given, and as the program leaves them', async () => {
-        await ready();
-        const code = `
-import os
 print(os.access("bin/run.sh", os.X_OK), bool(os.stat("a.txt").st_mode & 0o100), int(os.stat("bin/run.sh").st_mtime))
+with open("table.csv", "w") as file: file.write("x,y\\n1,2\\n")
 os.chmod("bin/run.sh", 0o644)
-os.chmod("a.txt", 0o755)`;
-        const { stdout, receiver } = await kit.python(code, { given: GIVEN, ...resources });
-        expect(stdout).toBe(`True False ${TIME}\n`);
+os.chmod("a.txt", 0o755)
+os.remove("gone")
+open(os.environ["HOME"] + "/note", "w").write("outside of the workspace")
+raise SystemExit(3)`;
+        const { exitCode, stdout, stderr, receiver } = await kit.python(code, { given: GIVEN, ...resources });
+        expect({ exitCode, stdout, stderr }).toEqual({
+          exitCode: 3,
+          stdout: `hello\nTrue False ${TIME}\n`,
+          stderr: '',
+        });
+        const { gone: _, ...kept } = texts(GIVEN);
+        expect(receiver.files).toEqual({ ...kept, 'table.csv': 'x,y\n1,2\n' });
         expect(receiver.entries.get('bin/run.sh')).toMatchObject({ executable: false });
         expect(receiver.entries.get('a.txt')).toMatchObject({ executable: true });
-
-        const shell = 'test -x bin/run.sh && ! test -x a.txt && echo same; chmod -x bin/run.sh; chmod +x a.txt';
-        const again = await kit.shell(shell, { given: GIVEN, ...resources });
-        expect(again.stdout).toBe('same\n');
-        expect(again.receiver.entries.get('bin/run.sh')).toMatchObject({ executable: false });
-        expect(again.receiver.entries.get('a.txt')).toMatchObject({ executable: true });
+        expect(receiver.completed).toBe(1);
       });
 
-      test('[C7] a deleted file is not among those that are taken', async () => {
-        await ready();
-        const python = await kit.python('import os; os.remove("a.txt")', { given: GIVEN, ...resources });
-        const shell = await kit.shell('rm -r bin', { given: GIVEN, ...resources });
-        expect(Object.keys(python.receiver.files)).toEqual(['bin/run.sh']);
-        expect(Object.keys(shell.receiver.files)).toEqual(['a.txt']);
-      });
-
-      test('[C7] ten megabytes and names of all kinds arrive unchanged in both directions', async () => {
-        await ready();
-        const names = Object.fromEntries(NAMES.map((name) => [name, name]));
-        const given = { ...names, 'big.bin': { content: BIG }, empty: '' };
-        const expected = { ...names, 'big.bin': sha256(BIG), empty: '' };
-        for (const { exitCode, receiver } of [
-          await kit.python('import os; os.rename("a", "b") if os.path.exists("a") else None', { given, ...resources }),
-          await kit.shell('test -s big.bin', { given, ...resources }),
-        ]) {
-          expect(exitCode).toBe(0);
-          expect(receiver.files).toEqual(expected);
-        }
-      });
-
-      test('[C7] an empty workspace is taken too', async () => {
-        await ready();
-        for (const { receiver } of [await kit.python('', resources), await kit.shell('true', resources)]) {
-          expect({ entries: receiver.entries.size, completed: receiver.completed }).toEqual({
-            entries: 0,
-            completed: 1,
-          });
-        }
-      });
-
-      test('[C7] a tool starts in its work directory, sees the workspace, and gets its standard input', async () => {
-        await ready();
-        const tool = { entry: 'tool', given: GIVEN, stdin: 'input\n', ...resources } as const;
-        const python = `
-import os, sys
-print(sys.stdin.read(), end="")
-print(os.path.exists("a.txt"), open(os.environ["CORTEX_WORKSPACE"] + "/a.txt").read(), end="")`;
-        expect((await kit.python(python, tool)).stdout).toBe('input\nFalse hello\n');
-        const shell = 'cat; test -e a.txt || cat "$CORTEX_WORKSPACE/a.txt"; echo 1 > "$CORTEX_WORKSPACE/made"';
-        const { stdout, receiver } = await kit.shell(shell, tool);
-        expect(stdout).toBe('input\nhello\n');
-        expect(receiver.files['made']).toBe('1\n');
-      });
-
-      test('[C7] a program without a workspace starts in its work directory, and has no folder for files', async () => {
+      test('[C7] a shell finds its files, executable as given; what it leaves is taken, and its exit code is kept', async () => {
         await ready();
         const code = `
+cat a.txt "$CORTEX_WORKSPACE/a.txt"; test -x bin/run.sh && ! test -x a.txt && echo same
+chmod -x bin/run.sh; chmod +x a.txt; rm gone; mkdir -p new/folder; echo 1 > new/folder/file; exit 5`;
+        const { exitCode, stdout, stderr, receiver } = await kit.shell(code, { given: GIVEN, ...resources });
+        expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 5, stdout: 'hello\nhello\nsame\n', stderr: '' });
+        const { gone: _, ...kept } = texts(GIVEN);
+        expect(receiver.files).toEqual({ ...kept, 'new/folder/file': '1\n' });
+        expect(receiver.entries.get('bin/run.sh')).toMatchObject({ executable: false });
+        expect(receiver.entries.get('a.txt')).toMatchObject({ executable: true });
+        expect(receiver.completed).toBe(1);
+      });
+
+      testIf(start === 'warm' || hasMounts)(
+        '[C7] a program without a workspace starts in its work directory, and has no folder for files',
+        async () => {
+          await ready();
+          const code = `
 import os
 print(os.getcwd() == os.environ["HOME"], "CORTEX_WORKSPACE" in os.environ)
 try: open("/workspace/x", "w"); print("wrote")
 except OSError: print("no")`;
-        const none = { given: null, ...resources };
-        expect((await kit.python(code, none)).stdout).toBe('True False\nno\n');
-        const shell = await kit.shell('test "$PWD" = "$HOME" && echo "[$CORTEX_WORKSPACE]"; test -w /workspace', none);
-        expect(shell).toMatchObject({ stdout: '[]\n', exitCode: 1 });
-      });
+          const none = { given: null, ...resources };
+          expect((await kit.python(code, none)).stdout).toBe('True False\nno\n');
+          const command = 'test "$PWD" = "$HOME" && echo "[$CORTEX_WORKSPACE]"; test -w /workspace';
+          expect(await kit.shell(command, none)).toMatchObject({ stdout: '[]\n', exitCode: 1 });
+        },
+      );
+    });
 
-      test('[C7] the home directory is outside of the workspace', async () => {
-        await ready();
-        const code = 'import os\nopen(os.environ["HOME"] + "/note", "w").write("1")';
-        const { exitCode, receiver } = await kit.python(code, resources);
-        expect({ exitCode, entries: receiver.entries.size }).toEqual({ exitCode: 0, entries: 0 });
-      });
+    test('[C7] ten megabytes and names of all kinds arrive unchanged in both directions', async () => {
+      const names = Object.fromEntries(NAMES.map((name) => [name, name]));
+      const given = { ...names, 'big.bin': { content: BIG }, empty: '' };
+      const expected = { ...names, 'big.bin': sha256(BIG), empty: '' };
+      for (const { exitCode, receiver } of [
+        await kit.python('import os; assert os.path.getsize("big.bin") == 10_000_000', { given }),
+        await kit.shell('test -s big.bin', { given }),
+      ]) {
+        expect(exitCode).toBe(0);
+        expect(receiver.files).toEqual(expected);
+      }
+    });
 
-      test('[C7] nothing is taken of a program that is stopped', async () => {
-        await ready();
-        const code = 'open("x", "w").write("1")\nprint("in", flush=True)\nwhile True: pass';
-        for (const how of ['terminate', 'kill'] as const) {
-          const ran = await kit.python(code, { ...resources, onOutput: (_, process) => process[how]() });
-          expect({ completed: ran.receiver.completed, exit: ran.exitCode }).not.toMatchObject({ exit: 0 });
-          expect(ran.receiver.completed).toBe(0);
-        }
-      });
+    test('[C7] a workspace is taken too if it is empty, or if its program crashes', async () => {
+      const crashed = await kit.python('import os; open("x", "w").write("1"); os._exit(4)');
+      expect({ exitCode: crashed.exitCode, files: crashed.receiver.files }).toEqual({ exitCode: 4, files: { x: '1' } });
+      expect(crashed.receiver.completed).toBe(1);
+      for (const { receiver } of [await kit.python(''), await kit.shell('true')])
+        expect([receiver.entries.size, receiver.completed]).toEqual([0, 1]);
+    });
+
+    test('[C7] a tool starts in its work directory, sees the workspace, and gets its standard input', async () => {
+      const tool = { entry: 'tool', given: GIVEN, stdin: 'input\n' } as const;
+      const python = `
+import os, sys
+print(sys.stdin.read(), end="")
+print(os.path.exists("a.txt"), open(os.environ["CORTEX_WORKSPACE"] + "/a.txt").read(), end="")`;
+      expect((await kit.python(python, tool)).stdout).toBe('input\nFalse hello\n');
+      const shell = 'cat; test -e a.txt || cat "$CORTEX_WORKSPACE/a.txt"; echo 1 > "$CORTEX_WORKSPACE/made"';
+      const { stdout, receiver } = await kit.shell(shell, tool);
+      expect(stdout).toBe('input\nhello\n');
+      expect(receiver.files['made']).toBe('1\n');
+    });
+
+    test.each(['terminate', 'kill'] as const)('[C7] nothing is taken of a program that is stopped: %s', async (how) => {
+      const code = 'open("x", "w").write("1")\nprint("in", flush=True)\nwhile True: pass';
+      const { stdout, exitCode, receiver } = await kit.python(code, { onOutput: (_, process) => process[how]() });
+      expect({ stdout, completed: receiver.completed }).toEqual({ stdout: 'in\n', completed: 0 });
+      expect(exitCode).not.toBe(0);
     });
 
     testIf(level !== 'wasm')('[C7] a program that handles the signal to end leaves nothing either', async () => {
@@ -248,7 +216,7 @@ process.exit(6);`;
       expect(receiver.entries.size).toBe(3);
     });
 
-    testIf(level === 'docker' || level === 'bubblewrap')(
+    testIf(hasMounts)(
       '[C7] a program whose files do not fit does not start, and nothing of it is complete',
       async () => {
         await kit.ready();

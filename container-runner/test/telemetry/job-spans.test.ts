@@ -82,26 +82,6 @@ test('[O1] spans hold no code, input, output, environment or error text', async 
   expect(collector.faults).toEqual([]);
 });
 
-test('[O1] a job without a trace is a root, and one whose trace is not sampled has no span', async () => {
-  const runner = await start();
-  await runner.put('unsampled', job({ kind: 'python', code: 'x' }), { traceparent: `00-${TRACE}-${PARENT}-00` });
-  await runner.put('root', job({ kind: 'python', code: 'x' }));
-  for (const { end } of sandbox.started) end();
-  await runner.watch('ses_test', 0, (event) => ended(event) && event.job === 'root');
-  await runner.close();
-  expect(collector.spans.map(({ name, attributes }) => [name, attributes['cortex.job.id']])).toEqual([
-    ['job python', 'root'],
-    ['queued', undefined],
-    ['prepare', undefined],
-    ['run', undefined],
-  ]);
-  expect(collector.spans[0]?.parentSpanId).toBeUndefined();
-  expect(sandbox.started.map(({ launch }) => launch.env['TRACEPARENT'])).toEqual([
-    `00-${TRACE}-${PARENT}-00`,
-    `00-${collector.spans[0]?.traceId}-${collector.spans[3]?.spanId}-01`,
-  ]);
-});
-
 test('[O1] a job that was lost in a crash has a span with that end, with the same ids however often it is exported', async () => {
   const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'runner-spans-'));
   try {
