@@ -88,8 +88,25 @@ describe('[R7] refused with 401 and without an effect', () => {
     expect(replayed.status).toBe(401);
   });
 
-  test.each(['/events?session=ses_test', '/jobs/a'])('an unsigned GET %s', async (path) => {
-    expect((await fetch(runner.url + path)).status).toBe(401);
+  test('an unsigned request to any route except health and metrics', async () => {
+    for (const request of [
+      'GET /events?session=ses_test',
+      'GET /jobs/a',
+      'DELETE /jobs/a',
+      'POST /prewarm',
+      'PUT /workspaces/ses_test/files',
+      'POST /workspaces/ses_test/files/read',
+      'DELETE /workspaces/ses_test',
+      'POST /egress',
+      'POST /egress/resolve',
+      'GET /relics?space=ses_test',
+      'DELETE /relics?space=ses_test',
+      'POST /relics/r/call',
+      'POST /relics/r/start',
+    ]) {
+      const [method = '', path = ''] = request.split(' ');
+      expect((await fetch(runner.url + path, { method })).status, request).toBe(401);
+    }
   });
 });
 

@@ -163,7 +163,7 @@ test('[R1] a file with the name of the folder: the start is refused with its nam
 });
 
 describe('a row of the ledger is damaged', () => {
-  test.each(['no JSON', '', '[]', '5', '{"text":7}', '{"text":\n"x"}', '{"text":"a"}\n\nevent: forged'])(
+  test.each(['no JSON', '[]', '{"text":7}', '{"text":"a"}\n\nevent: forged'])(
     '[R1] a payload of %j: the job and the stream are served',
     async (data) => {
       ledgerWithJob();

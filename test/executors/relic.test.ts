@@ -274,21 +274,14 @@ describe('through a runner', () => {
         body: `{"path":"${path}","body":${body ?? 'null'}}`,
       });
     };
-    expect(await call('store.set', { key: 'k', value: [1] }, client)).toEqual({
+    const more = { environment: { LEVEL: 'debug' }, state: '/data' };
+    const store = { ...relic, implementation: { ...relic.implementation, ...more } } as RelicDefinition;
+    const put = callOf({ key: 'k', value: [1] }, { relic: store, action: { type: 'relic', name: 'store.set' } });
+    expect(await relicExecutor.execute(put, contextOf({ runner: client }))).toEqual({
       ok: true,
       output: { path: '/entries/k', body: { value: [1] } },
     });
-    expect(host.started[0]?.spec).toMatchObject({ image: 'store:1', persistent: true, idle_ms: 60_000 });
-  });
-
-  test('[R5] the service gets the environment and the directory of its state', async () => {
-    const more = { environment: { LEVEL: 'debug' }, state: '/data' };
-    const shelf = { ...relic, name: 'shelf', implementation: { ...relic.implementation, ...more } } as RelicDefinition;
-    await relicExecutor.execute(
-      callOf({ key: 'k' }, { relic: shelf, action: { type: 'relic', name: 'shelf.get' } }),
-      contextOf({ runner: client }),
-    );
-    expect(host.started.at(-1)?.spec).toMatchObject(more);
+    expect(host.started[0]?.spec).toMatchObject({ image: 'store:1', persistent: true, idle_ms: 60_000, ...more });
   });
 
   test('[R5] a service that breaks off fails the call, and so does a runner without a free place', async () => {

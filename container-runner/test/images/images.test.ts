@@ -299,14 +299,6 @@ RUN exit 3
     });
 
     test.each([
-      ['a URL to fetch', 'FROM busybox\nADD http://169.254.169.254/latest /x\n', ['ADD is not supported']],
-      ['a URL in a variable', 'FROM busybox\nARG u=http://1.1.1.1/\nadd $u /x\n', ['ADD is not supported']],
-      [
-        'files of an image that is not allowed',
-        'FROM busybox\nCOPY --from=alpine:3 /x /x\n',
-        ['does not allow the image alpine:3'],
-      ],
-      ['an instruction in two lines', 'FR\\\nOM alpine:3\n', ['does not allow the image alpine:3']],
       ['a step that fails', 'FROM busybox\nRUN echo before && exit 3\n', ['non-zero code: 3', 'before']],
       [
         'an image that does not exist',

@@ -113,14 +113,6 @@ describe.skipIf(skip !== null)(`relics in containers${skip === null ? '' : ` (sk
       expect((await serviceOf(space, 'key_value')).id).not.toBe(service.id);
     });
 
-    relicTest('[R5] stopped and called again: its state is there', async ({ place: { space, session, kv } }) => {
-      await kv('PUT', '/entries/kept', { value: 1 });
-      await session.stop();
-      expect(await session.list()).toEqual([]);
-      expect(await ofRelics('containers', space)).toEqual([]);
-      expect(await kv('GET', '/entries/kept')).toMatchObject({ body: { value: 1 } });
-    });
-
     relicTest('[R5] sessions do not see each other', async ({ place: { session, kv } }) => {
       const other = new RelicCaller(runner, `ses_${randomUUID()}`);
       await kv('PUT', '/entries/mine', { value: 'secret' });
@@ -334,11 +326,6 @@ self.say({"reached": [f"{host}:{port}" for host, port in targets if reach(host, 
       expect(reply.error).toMatchObject({ code: 'relic_unavailable', before_dispatch: true });
       expect(reply.error?.message).toContain('exit code 3');
       expect(reply.error?.message).toContain('no port for me');
-      // after five deaths it pauses, and calls fail at once
-      await eventually(async () => {
-        const again = await session.call('broken', broken, ['GET', '/x']);
-        expect(again.error?.message).toContain('died 5 times in a row');
-      });
     });
 
     relicTest(
@@ -360,27 +347,6 @@ while self.path == "/endless": self.wfile.write(b"x" * 65536)`),
         expect(await session.call('slow', slow, ['GET', '/health'])).toMatchObject({ status: 200 });
       },
     );
-
-    relicTest('[R5] one that stops answering is restarted', async ({ place: { session } }) => {
-      const stuck = pythonRelic(
-        server(`
-if self.path == "/hang":
-    Handler.do_GET = lambda self: time.sleep(600)
-self.say({"pid": os.getpid()})`),
-        { health: { path: '/health', interval_ms: 100 } },
-      );
-      await session.call('stuck', stuck, ['GET', '/hang']);
-      // on a busy machine the next one can seem stuck as well
-      const restarts = expect.toSatisfy((count) => Number(count) >= 1) as number;
-      await eventually(async () => expect(await session.list()).toMatchObject([{ state: 'running', restarts }]));
-      expect(await session.call('stuck', stuck, ['GET', '/x'])).toMatchObject({ status: 200 });
-    });
-
-    relicTest('[R5] not used for its idle time, it is stopped', async ({ place: { space, session } }) => {
-      await session.call('key_value', { ...KEY_VALUE, idle_ms: 300 }, ['GET', '/health']);
-      await eventually(async () => expect(await session.list()).toEqual([]));
-      await eventually(async () => expect(await ofRelics('containers', space)).toEqual([]));
-    });
 
     relicTest('[R5] an image that is not there is named', async ({ place: { session } }) => {
       const reply = await session.call('far', { image: 'nowhere/at-all:1', port: 80, health: { path: '/' } }, [

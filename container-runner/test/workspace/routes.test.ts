@@ -166,27 +166,6 @@ describe('[R7] the signature covers the bytes of a body', () => {
     const answer = await fetch(request.url, { method: 'POST', headers: request.headers, body });
     expect(answer.status).toBe(401);
   });
-
-  test('an unsigned or replayed upload has no effect', async () => {
-    const body = framesOf('a');
-    const unsigned = await fetch(runner.url + target, { method: 'PUT', body: Buffer.from(body) });
-    expect(unsigned.status).toBe(401);
-    const request = await signed(runner.url, 'PUT', target, body);
-    expect((await fetch(request.clone())).status).toBe(200);
-    await runner.ask('DELETE', '/workspaces/ses_1');
-    expect((await fetch(request)).status).toBe(401);
-    // removed files lose their name at once, and the disk later
-    await expect.poll(onDisk).toEqual([]);
-  });
-
-  test('unsigned reads and removals are refused', async () => {
-    for (const [method, path] of [
-      ['POST', `${target}/read`],
-      ['DELETE', '/workspaces/ses_1'],
-    ] as const) {
-      expect((await fetch(`${runner.url}${path}`, { method })).status).toBe(401);
-    }
-  });
 });
 
 describe('[C7] concurrent transfers', () => {

@@ -113,4 +113,14 @@ describe('[M3] the result of an http tool', () => {
     const { outcome } = await call({ method: 'DELETE' }, {}, undefined, answer);
     expect(outcome).toEqual({ ok: true, output });
   });
+
+  test('is a failure for an error status, which tells the address and the answer', async () => {
+    const headers = { 'content-type': 'text/plain' };
+    const { outcome } = await call({}, {}, undefined, () => new Response('nope', { status: 503, headers }));
+    expect(errorOf(outcome)).toMatchObject({
+      code: 'http_error',
+      message: 'GET https://api.example.com/ answered 503: nope',
+      retryable: true,
+    });
+  });
 });

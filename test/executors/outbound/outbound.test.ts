@@ -11,66 +11,17 @@ import { VirtualClock } from '../../../testing/virtual-clock.ts';
 const nobody = { allowHosts: [] };
 
 test.each([
-  'http://127.0.0.1/',
-  'http://127.1/',
-  'http://2130706433/',
-  'http://0x7f000001/',
-  'http://0177.0.0.1/',
-  'http://１２７.0.0.1/',
-  'http://127.0.0.1./',
-  'http://0.0.0.0/',
-  'http://0/',
-  'http://10.1.2.3/',
-  'http://172.16.0.1/',
-  'http://192.168.1.1/',
-  'http://100.64.0.1/',
-  'http://169.254.169.254/latest/meta-data/',
-  'http://168.63.129.16/',
-  'http://100.100.100.200/',
-  'http://192.0.0.192/',
-  'http://198.18.0.1/',
-  'http://224.0.0.1/',
-  'http://255.255.255.255/',
-  'http://240.0.0.1/',
-  'http://[::1]/',
-  'http://[::]/',
-  'http://[::ffff:127.0.0.1]/',
-  'http://[::ffff:a9fe:a9fe]/',
-  'http://[::127.0.0.1]/',
-  'http://[64:ff9b::7f00:1]/',
-  'http://[2002:7f00:1::]/',
-  'http://[fe80::1]/',
-  'http://[fd00:ec2::254]/',
-  'http://[ff02::1]/',
-  'http://localhost/',
-  'http://localhost./',
-  'http://LOCALHOST/',
-  'http://foo.localhost/',
-  'http://metadata/',
-  'http://metadata.google.internal/',
-  'http://db.internal/',
-  'http://printer.local/',
-  'http://router.lan/',
-  'http://intranet/',
-  'http://127.0.0.1.nip.io/',
-  'http://localtest.me/',
-  'http://user@example.com/',
-  'http://user:pass@example.com/',
+  ...`http://127.0.0.1/ http://127.1/ http://2130706433/ http://0x7f000001/ http://0177.0.0.1/ http://１２７.0.0.1/ http://127.0.0.1./
+    http://0/ http://10.1.2.3/ http://169.254.169.254/latest/meta-data/ http://[::1]/ http://[::ffff:a9fe:a9fe]/ http://[fe80::1]/
+    http://localhost/ http://localhost./ http://LOCALHOST/ http://foo.localhost/ http://metadata/ http://metadata.google.internal/
+    http://db.internal/ http://printer.local/ http://router.lan/ http://intranet/ http://127.0.0.1.nip.io/ http://localtest.me/
+    http://user@example.com/ http://user:pass@example.com/ http://example.com\\@127.0.0.1/ file:///etc/passwd ftp://example.com/
+    gopher://example.com/ data:text/plain,x javascript:alert(1) http://example.com:22/ https://example.com:25/ example.com
+    //example.com`.split(/\s+/),
   'http://example.com\t/',
   'http://exa\tmple.com/',
-  'http://example.com\\@127.0.0.1/',
   ' http://example.com/',
   'http://example.com/\r\nHost: x',
-  'file:///etc/passwd',
-  'ftp://example.com/',
-  'gopher://example.com/',
-  'data:text/plain,x',
-  'javascript:alert(1)',
-  'http://example.com:22/',
-  'http://example.com:6379/',
-  'https://example.com:25/',
-  'example.com',
-  '//example.com',
   '',
 ])('[X2] %j is refused', (url) => {
   expect(checkUrl(url, nobody)).toMatchObject({ ok: false });
@@ -125,6 +76,16 @@ test('[X2] the operator can allow a host and port, and only that one', () => {
   expect(checkUrl('http://x@db.internal/', policy)).toMatchObject({ ok: false });
 });
 
+test.each(
+  `0.0.0.0 10.9.8.7 100.64.1.1 100.100.100.200 127.0.0.1 168.63.129.16 169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.192 192.168.0.10
+   198.18.0.1 198.19.0.1 224.0.0.251 240.0.0.1 255.255.255.255 :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 64:ff9b::7f00:1
+   64:ff9b:1::a00:1 2002:7f00:1:: 2001:0:4136:e378:8000:63bf:3fff:fdd2 fe80::1 fec0::1 fd12::1 fd00:ec2::254 ff02::fb 4000::1`.split(
+    /\s+/,
+  ),
+)('[X2] the address %s is not public', (address) => {
+  expect(checkAddress(address)).not.toBeNull();
+});
+
 test('[X2] a text that is not an address is not a public address', () => {
   for (const text of ['', 'x', '1.2.3', '::g', '127.0.0.1 ']) expect(checkAddress(text)).not.toBeNull();
 });
@@ -168,22 +129,16 @@ test('[X2] a refused address gets no request', async () => {
   expect(asked).toEqual([]);
 });
 
-test.each([
-  'http://127.0.0.1/',
-  'http://169.254.169.254/latest',
-  'http://user@example.org/',
-  'file:///etc/passwd',
-  'http://example.org:22/',
-  'http://exam\tple.org/',
-  '//localhost/',
-  '//10.0.0.1:8080/',
-])('[X2] a redirect to %j is refused', async (target) => {
-  // not every runtime can construct such a header, so the response is an imitation
-  const answer = { status: 302, headers: { get: () => target }, body: null } as unknown as Response;
-  const { get, asked } = network([answer]);
-  await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'address_refused', beforeDispatch: false });
-  expect(asked.map(({ url }) => url)).toEqual(['https://example.com/']);
-});
+test.each(['http://169.254.169.254/latest', 'file:///etc/passwd', 'http://exam\tple.org/', '//10.0.0.1:8080/'])(
+  '[X2] a redirect to %j is refused',
+  async (target) => {
+    // not every runtime can construct such a header, so the response is an imitation
+    const answer = { status: 302, headers: { get: () => target }, body: null } as unknown as Response;
+    const { get, asked } = network([answer]);
+    await expect(get('https://example.com/')).rejects.toMatchObject({ code: 'address_refused', beforeDispatch: false });
+    expect(asked.map(({ url }) => url)).toEqual(['https://example.com/']);
+  },
+);
 
 test('[X2] redirects are followed explicitly, relative ones too, and the response has the last URL', async () => {
   const { get, asked } = network([moved('/b', 301), moved('https://example.org/c', 307), new Response('done')]);
@@ -243,28 +198,24 @@ test.each([
   expect(asked[1]?.init.body ?? null).toBe(next === 'GET' || next === 'HEAD' ? null : 'data');
 });
 
-test.each([
+test.each<[name: string, value: string]>([
   ['x', 'a\r\nHost: evil'],
   ['x', 'a\nb'],
   ['x', 'nul\u0000'],
   ['x y', 'a'],
   ['x\r\n', 'a'],
-  ['Host', 'example.org'],
-  ['Content-Length', '5'],
-  ['Transfer-Encoding', 'chunked'],
-  ['Connection', 'close'],
-  ['Proxy-Authorization', 'x'],
-  ['X-Forwarded-For', '127.0.0.1'],
-  ['CF-Connecting-IP', '127.0.0.1'],
-  ['Metadata-Flavor', 'Google'],
-  ['X-aws-ec2-metadata-token', 'x'],
-])('[X2] the header %j: %j is refused from any source', async (name, value) => {
+  ...`Host Content-Length Transfer-Encoding Connection Proxy-Authorization X-Forwarded-For CF-Connecting-IP Metadata-Flavor
+    X-aws-ec2-metadata-token`
+    .split(/\s+/)
+    .map((name): [string, string] => [name, 'x']),
+])('[X2] the header %j: %j is refused from any source', (name, value) => {
   expect(refuseHeader(name, value, 'author')).not.toBeNull();
+});
+
+test('[X2] a request with a header that is refused is not sent', async () => {
   const { get, asked } = network([new Response('x')]);
-  await expect(get('https://example.com/', { headers: { [name]: value } })).rejects.toMatchObject({
-    code: 'header_refused',
-    beforeDispatch: true,
-  });
+  const error = { code: 'header_refused', beforeDispatch: true };
+  await expect(get('https://example.com/', { headers: { Host: 'example.org' } })).rejects.toMatchObject(error);
   expect(asked).toEqual([]);
 });
 
@@ -480,38 +431,15 @@ describe('with an egress', () => {
     expect(asked).toEqual([]);
   });
 
-  test.each([
-    '127.0.0.1',
-    '0.0.0.0',
-    '10.9.8.7',
-    '100.64.1.1',
-    '169.254.169.254',
-    '172.31.255.255',
-    '192.168.0.10',
-    '198.19.0.1',
-    '224.0.0.251',
-    '168.63.129.16',
-    '::1',
-    '::',
-    '::ffff:127.0.0.1',
-    '::ffff:10.0.0.1',
-    '64:ff9b::7f00:1',
-    '64:ff9b:1::a00:1',
-    '2002:7f00:1::',
-    '2001:0:4136:e378:8000:63bf:3fff:fdd2',
-    'fe80::1',
-    'fec0::1',
-    'fd12::1',
-    'ff02::fb',
-    '4000::1',
-    'not an address',
-    '',
-  ])('[X2] a name with the address %j is refused', async (address) => {
-    const { sent, egress } = egressOf({ 'x.example.com': [address] });
-    const { get } = network([], { egress });
-    await expect(get('http://x.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
-    expect(sent).toEqual([]);
-  });
+  test.each(['10.9.8.7', '::ffff:127.0.0.1', 'not an address'])(
+    '[X2] a name with the address %j is refused',
+    async (address) => {
+      const { sent, egress } = egressOf({ 'x.example.com': [address] });
+      const { get } = network([], { egress });
+      await expect(get('http://x.example.com/')).rejects.toMatchObject({ code: 'address_refused' });
+      expect(sent).toEqual([]);
+    },
+  );
 
   test('[X2] each redirect is resolved and checked again', async () => {
     const { sent, resolve, egress } = egressOf(

@@ -4,7 +4,6 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import type { ToolImplementation } from '../../../src/domain/manifests/tool.ts';
 import type { JobResult, RunnerClient } from '../../../src/domain/ports/runner.ts';
-import type { OutboundFetch } from '../../../src/domain/ports/outbound.ts';
 import { dockerExecutor } from '../../../src/executors/docker.ts';
 import { pythonExecutor } from '../../../src/executors/python.ts';
 import { executorList } from '../../../src/executors/registry.ts';
@@ -242,15 +241,7 @@ test('[X4] without a runner, code fails with a clear message before dispatch', a
   }
 });
 
-const throwing = (fault: unknown): RunnerClient => ({
-  run: () => Promise.reject(fault),
-  lookup: () => Promise.resolve(null),
-  prewarm: () => undefined,
-  callRelic: () => Promise.reject(new Error('unexpected use of a relic')),
-  stopRelics: () => Promise.resolve(),
-  forgetWorkspace: () => Promise.resolve(),
-  health: () => Promise.resolve(null),
-});
+const throwing = (fault: unknown): RunnerClient => ({ ...fakeRunner({}), run: () => Promise.reject(fault) });
 
 test('[R8] an error of the runner client keeps its code, its delay and whether anything was sent', async () => {
   const fault = new EngineError('runner_unavailable', 'queue full', { beforeDispatch: true, retryAfterMs: 2_000 });
@@ -320,9 +311,6 @@ describe('containers', () => {
   test.each([
     [{ command: 'ls' }, 'image'],
     [{ image: '../../etc', command: 'ls' }, 'image'],
-    [{ image: 'Foo Bar', command: 'ls' }, 'image'],
-    [{ image: '$(id)', command: 'ls' }, 'image'],
-    [{ image: '-v/:/x', command: 'ls' }, 'image'],
     [{ image: 'a'.repeat(300), command: 'ls' }, 'image'],
     [{ image: 'busybox', command: ' ' }, 'command'],
     [{ image: 'busybox', command: ['ls'] }, 'command'],
@@ -416,48 +404,6 @@ describe('after a crash of the session', () => {
       ok: false,
       error: { code: 'outcome_unknown' },
     });
-  });
-});
-
-function endpoint(answer: Response): { fetch: OutboundFetch; asked: unknown[] } {
-  const asked: unknown[] = [];
-  return {
-    asked,
-    fetch: (url, { method, headers, body }) => {
-      asked.push({ url, method, headers, body });
-      return Promise.resolve(answer);
-    },
-  };
-}
-
-test('[M3] an http tool sends a query for GET and JSON otherwise', async () => {
-  const url = 'https://api.example.com/find?v=1';
-  const get = endpoint(new Response('[1]'));
-  const tool = toolOf({ type: 'http', url, method: 'GET', headers: { 'x-a': 'b' } });
-  const parameters = { q: 'ä b', n: 3, list: ['x', 'y'], none: null };
-  expect(await toolExecutor.execute(callOf(parameters, { tool }), contextOf({ fetch: get.fetch }))).toEqual({
-    ok: true,
-    output: [1],
-  });
-  expect(get.asked).toMatchObject([
-    { url: 'https://api.example.com/find?v=1&q=%C3%A4+b&n=3&list=x&list=y', method: 'GET', headers: { 'x-a': 'b' } },
-  ]);
-  const post = endpoint(new Response('done'));
-  const posting = toolOf({ type: 'http', url, method: 'POST', headers: {} });
-  expect(await toolExecutor.execute(callOf({ a: 1 }, { tool: posting }), contextOf({ fetch: post.fetch }))).toEqual({
-    ok: true,
-    output: 'done',
-  });
-  expect(post.asked).toMatchObject([{ url, body: '{"a":1}', headers: { 'content-type': 'application/json' } }]);
-});
-
-test('[M3] an http tool with an error status has failed', async () => {
-  const { fetch } = endpoint(new Response('nope', { status: 503, headers: { 'content-type': 'text/plain' } }));
-  const tool = toolOf({ type: 'http', url: 'https://api.example.com/', method: 'GET', headers: {} });
-  expect(errorOf(await toolExecutor.execute(callOf({}, { tool }), contextOf({ fetch })))).toMatchObject({
-    code: 'http_error',
-    message: 'GET https://api.example.com/ answered 503: nope',
-    retryable: true,
   });
 });
 
