@@ -265,6 +265,10 @@ describe('through a runner', () => {
     await runner.close();
   });
 
+  const more = { environment: { LEVEL: 'debug' }, state: '/data' };
+  const store = { ...relic, implementation: { ...relic.implementation, ...more } } as RelicDefinition;
+  const put = callOf({ key: 'k', value: [1] }, { relic: store, action: { type: 'relic', name: 'store.set' } });
+
   test('[R5] a call reaches the service and returns its answer', async () => {
     host.prepare = (service) => {
       service.answer = ({ path, body }) => ({
@@ -274,9 +278,6 @@ describe('through a runner', () => {
         body: `{"path":"${path}","body":${body ?? 'null'}}`,
       });
     };
-    const more = { environment: { LEVEL: 'debug' }, state: '/data' };
-    const store = { ...relic, implementation: { ...relic.implementation, ...more } } as RelicDefinition;
-    const put = callOf({ key: 'k', value: [1] }, { relic: store, action: { type: 'relic', name: 'store.set' } });
     expect(await relicExecutor.execute(put, contextOf({ runner: client }))).toEqual({
       ok: true,
       output: { path: '/entries/k', body: { value: [1] } },
@@ -285,9 +286,11 @@ describe('through a runner', () => {
   });
 
   test('[R5] a service that breaks off fails the call, and so does a runner without a free place', async () => {
-    const [service] = host.started;
-    if (service !== undefined) service.answer = () => ({ end: 'broken', why: 'reset' });
-    expect(errorOf(await call('store.set', { key: 'k' }, client))).toMatchObject({ code: 'relic_broken' });
+    const service = host.started.at(-1);
+    if (service === undefined) throw new Error('no service was started');
+    service.answer = () => ({ end: 'broken', why: 'reset' });
+    const broken = await relicExecutor.execute(put, contextOf({ runner: client }));
+    expect(errorOf(broken)).toMatchObject({ code: 'relic_broken' });
     const bad = { ...relic, implementation: { ...relic.implementation, port: 1 } } as RelicDefinition;
     const context = contextOf({ runner: client });
     const refused = await relicExecutor.execute(
@@ -299,7 +302,7 @@ describe('through a runner', () => {
 
   test('[R5] the end of a session stops its relics and removes their state', async () => {
     await client.stopRelics('ses_1', { forget: true });
-    expect(host.started.every(({ stopped }) => stopped)).toBe(true);
+    expect(host.started.map(({ stopped }) => stopped)).toEqual([true]);
     expect(host.forgotten).toEqual([{ scope: 'ses_1', name: null }]);
   });
 });
