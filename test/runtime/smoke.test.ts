@@ -61,7 +61,10 @@ const SMOKE: Readonly<Record<ObjectBinding, Smoke>> = {
     does: 'the earlier index has no executions',
     check: async () => {
       const page = { limit: 10, after: null };
-      expect(await here.EXECUTIONS.getByName('smoke').approvalsEarlier(null, page)).toMatchObject({ entries: [], isEmpty: true });
+      expect(await here.EXECUTIONS.getByName('smoke').approvalsEarlier(null, page)).toMatchObject({
+        entries: [],
+        isEmpty: true,
+      });
     },
   },
   RATES: {

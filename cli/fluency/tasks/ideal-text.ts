@@ -19,7 +19,7 @@ export function writtenParameters({ parameters }: PlannedCall, { text = '' }: Ta
 }
 
 /** One call as protocol text. */
-export function callText(call: PlannedCall, task: Task, form: ProtocolOptions['form']): string {
+function callText(call: PlannedCall, task: Task, form: ProtocolOptions['form']): string {
   const { id, tool, after } = call;
   const parameters = writtenParameters(call, task);
   return renderAction(

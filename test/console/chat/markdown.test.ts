@@ -214,11 +214,9 @@ describe('bounds', () => {
   };
 
   test.each(Object.entries(texts))('[U2] %s are formatted within bounds, or shown as they are', (_, text) => {
+    // Without the bounds, most of these throw, or take longer than a test may.
     for (const isOpen of [true, false]) {
-      const since = process.cpuUsage();
       const root = markdown(text, isOpen);
-      // A slow machine may take ten times as long; without the bounds, most of these take minutes or throw.
-      expect(process.cpuUsage(since).user / 1_000).toBeLessThan(4_000);
       expectInert(root);
       expect(depthOf(root)).toBeLessThan(4 * limits.markdownDepth);
       expect(root.all().length).toBeLessThan(1.5 * limits.markdownNodes);
