@@ -14,8 +14,15 @@ import { dataOf } from './protocols/client-protocol.ts';
 import type { ClientProtocol, Reading } from './protocols/client-protocol.ts';
 import { responsesClient } from './protocols/responses.ts';
 
+/** The stream of a transcript, which has one line for each frame. */
 const golden = (name: string): string =>
-  readFileSync(new URL(`../surfaces/golden/${name}.txt`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../surfaces/golden/${name}.txt`, import.meta.url), 'utf8')
+    .split('\n')
+    .map((line) => {
+      const [, event, data = line] = /^(\S+) (\{.*)$/.exec(line) ?? [];
+      return data.startsWith('"') ? (JSON.parse(data) as string) : `${event ? `event: ${event}\n` : ''}data: ${data}`;
+    })
+    .join('\n\n');
 
 const plain = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Json;
 
@@ -34,7 +41,7 @@ async function realMessage(text: string, message?: UIMessage): Promise<UIMessage
   return last;
 }
 
-test('the AI SDK: a run up to its wait, its rest, and all of it', async () => {
+test('the AI SDK: a run up to its wait, and its rest', async () => {
   const [asked, answered] = [golden('ai-sdk.asked'), golden('ai-sdk.answered')];
   const waiting = await realMessage(asked);
   const mine = readBy(aiSdkClient, asked);
@@ -43,9 +50,6 @@ test('the AI SDK: a run up to its wait, its rest, and all of it', async () => {
   expect(aiSdkClient.essence(plain(mine.message), '')).toEqual(waiting && shape(waiting));
   const whole = await realMessage(answered, waiting);
   expect(aiSdkClient.essence(plain(readBy(aiSdkClient, answered, mine).message), '')).toEqual(whole && shape(whole));
-  const replayed = await realMessage(golden('ai-sdk.replayed'));
-  const again = readBy(aiSdkClient, golden('ai-sdk.replayed')).message;
-  expect(aiSdkClient.essence(plain(again), '')).toEqual(replayed && shape(replayed));
 });
 
 /** The package adds members without a value. */
@@ -70,7 +74,7 @@ test('OpenAI: a chat completion', async () => {
 });
 
 test('OpenAI: a response', async () => {
-  const text = golden('openai-responses.replayed');
+  const text = golden('openai-responses.asked');
   const openai = new OpenAI({
     apiKey: 'key',
     baseURL: 'http://openai.test/v1',
