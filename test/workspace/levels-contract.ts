@@ -196,13 +196,13 @@ export function describeWorkspace(level: SandboxLevel): void {
       const wire = wireTo(before, runner);
       const kit = await kitWith(wire);
       const sentFiles = (): number => wire.sent.filter((request) => request === 'PUT workspaces/files').length;
-      await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('kept') }]);
+      await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('only here') }]);
       const read = action('shell', 'a', 'cat x.txt');
       await runText(kit, read, answer('a'));
       await runText(kit, read, answer('a'));
       expect(sentFiles()).toBe(1);
       await before.close();
-      expect((await runText(kit, read, answer('a'))).response).toContain('kept');
+      expect((await runText(kit, read, answer('a'))).response).toContain('only here');
       expect(sentFiles()).toBe(2);
     });
 
