@@ -34,6 +34,8 @@ const PROCESSES = [
 ];
 /** The embedded Python, at the only level that each machine has: a part of `npm test`. */
 const WASM = ['container-runner/test/sandbox/wasm.test.ts'];
+/** They stop all objects, or watch all classes: each has a workerd of its own. */
+const ALONE = ['test/runtime/{crash,message-path}.test.ts'];
 /** One test for each class of Durable Objects: a part of `npm test`. */
 const SMOKE = ['test/runtime/smoke.test.ts'];
 const SIMULATION = ['test/simulation/**/*.test.ts'];
@@ -154,10 +156,15 @@ export default defineConfig({
           ...patient,
           name: 'workerd',
           include: ['test/runtime/**/*.test.ts'],
-          exclude: SMOKE,
+          exclude: [...SMOKE, ...ALONE],
+          setupFiles: ['./test/support/fast-demo.ts'],
           globalSetup: ['./test/support/contract-llm.ts'],
           ...IN_TWO,
         },
+      },
+      {
+        plugins: [worker()],
+        test: { ...patient, name: 'alone', include: ALONE },
       },
       { plugins: [worker()], test: { ...patient, name: 'smoke', include: SMOKE } },
       {

@@ -125,6 +125,8 @@ export const limits = {
   maxParallelActions: 5,
   maxIterations: 10,
   runSeconds: 3_600,
+  /** Pause of the demo model before each piece of text. */
+  demoDeltaMs: 10,
   modelCallsPerRun: 100,
   actionTimeoutMs: 60_000,
   /** agent, workflow and docker (S8). */

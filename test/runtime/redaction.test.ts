@@ -10,7 +10,7 @@ const QUESTION = 'What is 1234 * 4321?';
 const HIDDEN = '1234 * 4321';
 const KEEPER = manifest(
   'Agent',
-  'keeper',
+  'redacted',
   `persona: You compute.\nimport: {tools: [calculator]}\nredact: ['\\b1234 \\* 4321\\b']`,
 );
 const user = { role: 'user', content: QUESTION };
@@ -19,12 +19,12 @@ const parts = [{ type: 'text', text: QUESTION }];
 beforeAll(() => upload(KEEPER));
 
 const REQUESTS: readonly (readonly [string, string, object])[] = [
-  ['chat completions', '/v1/chat/completions', { model: 'keeper', messages: [user] }],
-  ['streamed responses', '/v1/responses', { model: 'keeper', input: QUESTION, stream: true }],
-  ['the AI SDK', '/ai/keeper/chat', { id: 'redacted-chat', messages: [{ id: 'm', role: 'user', parts }] }],
+  ['chat completions', '/v1/chat/completions', { model: 'redacted', messages: [user] }],
+  ['streamed responses', '/v1/responses', { model: 'redacted', input: QUESTION, stream: true }],
+  ['the AI SDK', '/ai/redacted/chat', { id: 'redacted-chat', messages: [{ id: 'm', role: 'user', parts }] }],
   [
     'AG-UI',
-    '/agui/keeper',
+    '/agui/redacted',
     { threadId: 'redacted-thread', runId: 'r', messages: [{ id: 'm', ...user }], tools: [], context: [], state: {} },
   ],
 ];
@@ -43,7 +43,7 @@ describe('[C9] an answer with a match', () => {
   });
 
   test('is redacted in our own protocol: the stream, the document, the history and the export', async () => {
-    const id = await newSession('keeper');
+    const id = await newSession('redacted');
     const streamed = await (await post(`/agent/session/${id}/message`, { content: QUESTION })).text();
     const paths = ['runs', 'history', 'events', 'export', 'transcript', 'artifacts'];
     const read = await Promise.all(
@@ -56,14 +56,14 @@ describe('[C9] an answer with a match', () => {
 
   test('is redacted for clients of MCP', async () => {
     const env: Env = { ...here, API_KEYS: 'ann:admin:k-ann@ann' };
-    expect((await ask(env, 'k-ann', 'PUT', '/manifests/agent/keeper', KEEPER)).status).toBe(201);
+    expect((await ask(env, 'k-ann', 'PUT', '/manifests/agent/redacted', KEEPER)).status).toBe(201);
     const client = await connect({
       url: 'http://127.0.0.1:8787/mcp',
       mode: 'auto',
       key: 'k-ann',
       fetch: async (url, init) => await fetchWith(env, new URL(url).pathname, init),
     });
-    const result = JSON.stringify(await client.callTool({ name: 'keeper', arguments: { message: QUESTION } }));
+    const result = JSON.stringify(await client.callTool({ name: 'redacted', arguments: { message: QUESTION } }));
     expect(result).toContain('redacted');
     expect(result).not.toContain(HIDDEN);
     await client.close();

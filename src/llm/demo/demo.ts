@@ -14,11 +14,12 @@ import type { PixelSizes, SeenFile } from './files.ts';
 import { readMessage, variablesIn } from './reading.ts';
 import { paced, writePlain, writePlan, writeSequel } from './script.ts';
 import type { Passage, StepResult } from './script.ts';
+import { limits } from '../../domain/limits.ts';
 import { pause } from '../../domain/sleep.ts';
 
 export interface DemoOptions {
   readonly clock: Clock;
-  /** Pause before each delta in milliseconds; 0 streams without pauses. Default 10. */
+  /** Pause before each delta in milliseconds; 0 streams without pauses. */
   readonly deltaMs?: number;
 }
 
@@ -27,7 +28,7 @@ const DELTA_CHARS = [3, 5, 4, 7, 2, 6] as const;
 /** Number of generations per turn that may still act; later ones only answer. */
 const ACTING_GENERATIONS = 3;
 
-export function createDemoProvider({ clock, deltaMs = 10 }: DemoOptions): ModelProvider {
+export function createDemoProvider({ clock, deltaMs = limits.demoDeltaMs }: DemoOptions): ModelProvider {
   return {
     name: DEMO_MODEL,
     async *stream(request): AsyncGenerator<ModelDelta> {
