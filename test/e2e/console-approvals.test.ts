@@ -6,7 +6,8 @@ import { approveIn, conversationOf, focused, openConsole, say, setHidden, waitFo
 import type { ConsolePage } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-const system = useConsole();
+/** The page of all approvals shows those of other files, too. */
+const system = useConsole({ LLM_PROVIDER: 'demo' }, true);
 
 async function approvalsOf(id: string): Promise<readonly { readonly approval_id: string }[]> {
   const path = `/agent/session/${id}/approvals`;

@@ -22,17 +22,19 @@ export interface ConsoleOfFile {
 /**
  * Call it at the top of the file, and read the members within tests.
  *
- * @param vars of a system without a runner that this file has for itself, or what gets them before the first test. Default:
- *   the system that the files share, with the demo model and a runner
+ * @param vars of a system that this file has for itself, or what gets them before the first test. Default: the system that
+ *   the files share, with the demo model and a runner
+ * @param hasRunner whether the own system has one
  */
 export function useConsole(
   vars?: Readonly<Record<string, string>> | (() => Promise<Readonly<Record<string, string>>>),
+  hasRunner = false,
 ): ConsoleOfFile {
   let system: { readonly url: string } | null = null;
   let own: ConsoleSystem | null = null;
   let browser: Browser | null = null;
   beforeAll(async () => {
-    if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars);
+    if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars, hasRunner);
     system = own ?? { url: await sharedPart('system') };
     if (noChromium === null) browser = await openChromium();
   });

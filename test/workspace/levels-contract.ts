@@ -199,11 +199,13 @@ export function describeWorkspace(level: SandboxLevel): void {
       await kit.session.workspace.write([{ path: 'x.txt', bytes: new TextEncoder().encode('only here') }]);
       const read = action('shell', 'a', 'cat x.txt');
       await runText(kit, read, answer('a'));
+      const first = sentFiles();
+      expect(first).toBeGreaterThan(0);
       await runText(kit, read, answer('a'));
-      expect(sentFiles()).toBe(1);
+      expect(sentFiles()).toBe(first);
       await before.close();
       expect((await runText(kit, read, answer('a'))).response).toContain('only here');
-      expect(sentFiles()).toBe(2);
+      expect(sentFiles()).toBeGreaterThan(first);
     });
 
     test('10 MB go in and come back', async () => {
