@@ -35,7 +35,7 @@ const PROCESSES = [
 /** The embedded Python, at the only level that each machine has: a part of `npm test`. */
 const WASM = ['container-runner/test/sandbox/wasm.test.ts'];
 /** They stop all objects, or watch all classes: each has a workerd of its own. */
-const ALONE = ['test/runtime/{crash,message-path}.test.ts'];
+const ALONE = ['test/runtime/crash.test.ts'];
 /** One test for each class of Durable Objects: a part of `npm test`. */
 const SMOKE = ['test/runtime/smoke.test.ts'];
 const SIMULATION = ['test/simulation/**/*.test.ts'];
