@@ -58,7 +58,8 @@ function partOf(range: string, size: number): { from: number; to: number } | nul
   const from = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const to = first === '' || last === '' ? size - 1 : Math.min(size - 1, Number(last));
   if (from > to) {
-    throw new EngineError('range_not_satisfiable', `The file has ${size} bytes (requested: ${range.slice(0, 60)})`);
+    const message = `The file has ${size} bytes (requested: ${range.slice(0, 60)})`;
+    throw new EngineError('range_not_satisfiable', message, { size });
   }
   return { from, to };
 }

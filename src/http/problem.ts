@@ -36,6 +36,8 @@ export function problemResponse(fault: unknown): Response {
       'content-type': 'application/problem+json; charset=utf-8',
       'cache-control': 'no-store',
       ...retryAfter(body.status, body['retry_after_ms']),
+      // RFC 9110, 15.5.17: how long the file is.
+      ...(body.status === 416 ? { 'content-range': `bytes */${String(body['size'])}` } : {}),
       ...(body.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     },
   });
