@@ -67,6 +67,14 @@ test('[S12] without remaining budget a child is not started, and the run reports
   expect(withoutTimers(run.declare({ id: 'c', type: 'agent' }))).toContain('settle c failed budget_exceeded');
 });
 
+test('[S12] money that is reserved for a child is not spent by others', () => {
+  const run = new Driver(POLICY);
+  run.declare({ id: 'c', type: 'agent' });
+  expect(budgets(run).at(-1)?.cost).toBe(2);
+  run.send({ type: 'usage_recorded', tokens: 0, cost: 2 });
+  expect(withoutTimers(run.declare({ id: 'n', type: 'llm' }))).toContain('settle n failed budget_exceeded');
+});
+
 test('[S12] children declared together never get more actions than the run has', () => {
   const run = new Driver({ ...POLICY, maxActions: 5 });
   run.declare({ id: 't' });
