@@ -118,7 +118,7 @@ async function testRoom(room: string): Promise<boolean> {
     concurrency,
     timeoutMS: 60_000,
     dryRunTimeoutMinutes: 20,
-    ignorePatterns: ['/bench', '.cortex', '.wrangler'],
+    ignorePatterns: ['.cortex', '.wrangler'],
   }).runMutationTest();
   rmSync(join(PACKAGE_ROOT, 'reports'), { recursive: true, force: true });
 
