@@ -1,27 +1,24 @@
-/** The unchanged client of AG-UI against `npm start`, also over a connection that is cut (E3). */
+/** The unchanged client of AG-UI against a real system, also over a connection that is cut (E3). */
 import type { Tool } from '@ag-ui/core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { agUiChat, shownIn } from '../support/ag-ui.ts';
 import type { AgUiChat } from '../support/ag-ui.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
-import { cleanUp, start } from '../support/npm-start.ts';
-import type { Started } from '../support/npm-start.ts';
+import { sharedNamespace } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 
-const KEY = 'the-key-of-the-application';
 const TOOL: Tool = { name: 'pick_color', description: 'Asks for a color.', parameters: { type: 'object' } };
 
-let system: Started;
+let system: Namespace;
 beforeAll(async () => {
-  system = await start({ ...LIGHT_SANDBOX, API_KEYS: `app:admin:${KEY}` });
-}, 300_000);
-afterAll(cleanUp);
+  system = await sharedNamespace();
+});
 
 // The client logs what it throws.
 beforeEach(() => void vi.spyOn(console, 'error').mockReturnValue(undefined));
 afterEach(() => void vi.restoreAllMocks());
 
-function chatWith(threadId: string, key = KEY): AgUiChat {
+function chatWith(threadId: string, { key } = system): AgUiChat {
   return agUiChat({ url: `${system.url}/agui/assistant`, threadId, headers: { authorization: `Bearer ${key}` } });
 }
 
@@ -44,7 +41,9 @@ describe('[E3] HttpAgent', () => {
     const chat = chatWith('plain');
     expect(await chat.say('What is 6 * 7?')).toBe('success');
     expect(shownIn(chat.agent.messages).findLast((text) => text.startsWith('assistant '))).toContain('42');
-    expect(await chatWith('plain', 'wrong').say('Hello')).toMatch(/^failed HTTP 401: .*"unauthorized"/);
+    expect(await chatWith('plain', { ...system, key: 'wrong' }).say('Hello')).toMatch(
+      /^failed HTTP 401: .*"unauthorized"/,
+    );
   });
 
   test('executes a tool, and the run goes on with its result', async () => {
@@ -65,7 +64,7 @@ describe('[E3] HttpAgent', () => {
       loses: ({ number }) => number === cuts.length,
     });
     const url = `${proxy.url}/agui/assistant`;
-    const config = { url, threadId: 'cut', headers: { authorization: `Bearer ${KEY}` } };
+    const config = { url, threadId: 'cut', headers: system.authorization };
     const chat = agUiChat(config, async (_input, init) => await ending(url, init));
     await chat.say('What is 6 * 7? Then reverse the text "so it is"', 'r1');
     for (let again = 0; again < cuts.length; again += 1) await chat.run({ runId: 'r1' });

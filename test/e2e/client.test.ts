@@ -1,11 +1,14 @@
-/** Our own client against `npm start`, in Node and on a page of another origin, over a connection that is cut (K3). */
+/** Our own client against a real system, in Node and on a page of another origin, over a connection that is cut (K3). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser } from 'playwright-core';
-import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
-import { isAlive, signalAll } from '../../container-runner/test/support/processes.ts';
-import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm, StreamStep } from '../../cli/scripted-llm/server.ts';
 import { freePort } from '../../cli/system/services.ts';
+import { startSystem } from '../../cli/system/system.ts';
+import type { System } from '../../cli/system/system.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { Client, emptyMessage, fold } from '../../src/client/index.ts';
 import type { Message, Run } from '../../src/client/index.ts';
@@ -15,10 +18,9 @@ import { bundleForPage, noChromium, openPage, openChromium, startPageSite } from
 import type { PageSite } from '../support/chromium.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import type { CuttingProxyOptions } from '../support/cutting-proxy.ts';
-import { cleanUp, exitOf, post, processesOf, start, stateFolder } from '../support/npm-start.ts';
-import type { Started } from '../support/npm-start.ts';
+import { modelAt, sharedNamespace, sharedPort } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 
-const KEY = 'the-key-of-the-application';
 const LONG = 300_000;
 
 const SEAL = `kind: Tool
@@ -31,11 +33,11 @@ approval: always
 `;
 const agentOf = (name: string, more: string): string =>
   `kind: Agent\nversion: "1.0"\nname: ${name}\nsummary: Seals.\npersona: {agent: You seal.}\nclient_tools: allow\n${more}`;
-const FILES = {
+const filesWith = (model: string): Record<string, string> => ({
   'tools/seal.yaml': SEAL,
-  'agents/deputy.yaml': agentOf('deputy', 'import: {tools: [seal]}\n'),
-  'agents/sealer.yaml': agentOf('sealer', 'import: {tools: [seal, echo], agents: [deputy]}\n'),
-};
+  'agents/deputy.yaml': agentOf('deputy', `import: {tools: [seal]}\n${model}`),
+  'agents/sealer.yaml': agentOf('sealer', `import: {tools: [seal, echo], agents: [deputy]}\n${model}`),
+});
 
 const action = (id: string, name: string, parameters: object = {}, type = 'tool'): string =>
   `<action type="${type}" mode="async" id="${id}">${JSON.stringify({ name, parameters })}</action>`;
@@ -54,9 +56,9 @@ ${action('s', 'seal', { text: 'red' })}${action('p', 'photo')}${action('d', 'dep
 <response final="true">${words(20, 'so')} $l.city, $s.text, $d ${words(20, 'end')}</response>`,
   ],
   ['all at once', ALL_AT_ONCE],
-  ['a long story', `<thought>${words(10, 'hm')}</thought><response final="true">${words(120, 'word')}</response>`],
   ['seal it', `${action('s', 'seal', { text: 'green' })}<response final="true">$s.text</response>`],
 ];
+const STORY = `<thought>${words(10, 'hm')}</thought><response final="true">${words(120, 'word')}</response>`;
 const ANSWER = `${words(20, 'so')} Łódź, red, green ${words(20, 'end')}`;
 
 /** A few characters every 20 milliseconds, so that a message takes some seconds. */
@@ -67,53 +69,52 @@ function slowly(text: string): StreamStep[] {
 
 let llm: ScriptedLlm;
 let site: PageSite;
-let env: Record<string, string>;
-let system: Started;
+type Target = Omit<Namespace, 'name'>;
+let system: Target;
 
 beforeAll(async () => {
-  llm = await startScriptedLlm(({ body }) => {
-    const request = JSON.stringify(body['messages']);
-    return { stream: slowly(TEXTS.find(([said]) => request.includes(said))?.[1] ?? '') };
-  });
-  site = await startPageSite(await bundleForPage('test/client/scenario.ts', 'app'));
-  env = {
-    ...LIGHT_SANDBOX,
-    LLM_BASE_URL: llm.baseUrl,
-    LLM_MODEL: 'm',
-    API_KEYS: `app:admin:${KEY}`,
-    ALLOWED_ORIGINS: site.origin,
-    CORTEX_STATE_DIR: stateFolder(),
-    PORT: String(await freePort()),
-    RUNNER_PORT: String(await freePort()),
-  };
-  system = await start(env);
-  const uploaded = await fetch(`${system.url}/manifests`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${KEY}` },
-    body: JSON.stringify({ files: FILES }),
-  });
-  expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+  let stories = 0;
+  llm = await startScriptedLlm(
+    ({ body }) => {
+      const request = JSON.stringify(body['messages']);
+      // The first one never ends.
+      if (request.includes('a long story')) {
+        stories += 1;
+        return stories === 1 ? { stream: [...slowly(STORY).slice(0, 150), 'STALL'] } : answer(STORY, 40);
+      }
+      return { stream: slowly(TEXTS.find(([said]) => request.includes(said))?.[1] ?? '') };
+    },
+    await sharedPort(),
+  );
+  site = await startPageSite(await bundleForPage('test/client/scenario.ts', 'app'), { port: await sharedPort() });
+  system = await sharedNamespace();
+  await upload(system, modelAt(llm.baseUrl));
 }, LONG);
 
 afterAll(async () => {
-  await cleanUp();
   await Promise.all([llm?.[Symbol.asyncDispose](), site?.[Symbol.asyncDispose]()]);
 });
 
-async function userToken(): Promise<string> {
+async function upload({ url, authorization: headers }: Target, model: string): Promise<void> {
+  const body = JSON.stringify({ files: filesWith(model) });
+  const uploaded = await fetch(`${url}/manifests`, { method: 'PUT', headers, body });
+  expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+}
+
+async function userToken({ url, authorization: headers }: Target): Promise<string> {
   const body = { user_id: 'zoë', scopes: ['read', 'message', 'approve', 'tools', 'files'], expires_in: 3_600 };
-  const { token } = await post<{ token: string }>(`${system.url}/tokens`, body, { authorization: `Bearer ${KEY}` });
-  return token;
+  const issued = await fetch(`${url}/tokens`, { method: 'POST', headers, body: JSON.stringify(body) });
+  return ((await issued.json()) as { token: string }).token;
 }
 
 /** A client without a proxy. */
-const direct = (): Client => new Client({ url: system.url, key: KEY });
+const direct = ({ url, key }: Target): Client => new Client({ url, key });
 
 const folded = (events: readonly SessionEvent[], run: Run): Message => events.reduce(fold, emptyMessage(run.id));
 
 /** What the system has stored of a run, as a replay gives it. */
-async function stored(session: string, id: string): Promise<{ events: SessionEvent[]; message: Message }> {
-  const run = direct().session(session).run(id);
+async function stored(of: Target, session: string, id: string): Promise<{ events: SessionEvent[]; message: Message }> {
+  const run = direct(of).session(session).run(id);
   const events: SessionEvent[] = [];
   for await (const event of run.events()) if (event.seq !== null) events.push(event);
   const message = folded(events, run);
@@ -129,8 +130,8 @@ const withoutProgress = ({ actions, ...message }: Message): object => ({
 });
 
 /** Checks what the program has seen against what the system has stored. */
-async function expectStored(report: ScenarioReport): Promise<Message> {
-  const { events, message } = await stored(report.session, report.run);
+async function expectStored(report: ScenarioReport, of = system): Promise<Message> {
+  const { events, message } = await stored(of, report.session, report.run);
   expect(report.journaled).toEqual(events.map(({ seq, type }) => [seq, type]));
   expect(withoutProgress(report.message)).toEqual(withoutProgress(message));
   expect(report.message).toMatchObject({ status: 'completed', approvals: [], calls: [] });
@@ -176,7 +177,7 @@ async function over(faults: Faults, run: (options: ScenarioOptions) => Promise<S
     loses: ({ method, path }) => method === 'POST' && isFirst(path),
   });
   const silenceMs = faults.isSilenced === undefined ? 15_000 : 2_000;
-  await expectAll(await run({ ...PROGRAM, url: proxy.url, token: await userToken(), silenceMs }));
+  await expectAll(await run({ ...PROGRAM, url: proxy.url, token: await userToken(system), silenceMs }));
   expect(proxy.cuts()).toBeGreaterThan(1);
 }
 
@@ -213,43 +214,73 @@ describe.skipIf(noChromium !== null)(
   },
 );
 
-test(
-  '[K3] results and decisions of a run survive that the system is killed when the first result arrives',
-  async () => {
-    let restarted: Promise<Started> | null = null;
-    await using proxy = await startCuttingProxy({
-      target: system.url,
-      everyMs: 1_000,
-      loses: ({ path }) => {
-        if (restarted !== null || !path.includes('/calls/')) return false;
-        restarted = killed(system).then(() => start(env));
-        return true;
-      },
+describe('[K3] while the system is killed and started again', () => {
+  const own: Target = { url: '', key: 'of-a-system-that-is-killed', authorization: { authorization: '' } };
+  let killed: System;
+  let folder: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'cortex-client-'));
+    killed = await startSystem({
+      port: await freePort(),
+      runnerPort: 0,
+      stateDir: folder,
+      vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'm', API_KEYS: `app:admin:${own.key}` },
+      ownRunner: false,
+      progress: () => undefined,
     });
-    const report = await scenario({ ...PROGRAM, message: 'all at once', url: proxy.url, token: await userToken() });
-    system = await (restarted ?? Promise.reject(new Error('nothing was killed')));
-    await expectStored(report);
-    expect(report.message.response).toBe('Łódź, red, green');
-    expect(report.asked).toEqual(expect.arrayContaining(['deputy: seal', 'sealer: seal']));
-  },
-  LONG,
-);
+    Object.assign(own, { url: killed.url, authorization: { authorization: `Bearer ${own.key}` } });
+    await upload(own, '');
+  }, LONG);
+  afterAll(async () => {
+    await killed?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
-test(
-  '[K3] a run continues after the system was killed and started again',
-  async () => {
-    await using proxy = await startCuttingProxy({ target: system.url, everyMs: 1_000 });
-    const client = new Client({ url: proxy.url, token: await userToken() });
+  /** Kills the Worker with all its processes, and starts it again. */
+  async function restart(): Promise<void> {
+    for (const part of killed.parts) {
+      await part.stop(0);
+      await part.start();
+    }
+  }
+
+  test(
+    'when the first result arrives: results and decisions of a run survive, and another run goes on',
+    async () => {
+      let restarted: Promise<void> | null = null;
+      await using proxy = await startCuttingProxy({
+        target: own.url,
+        everyMs: 1_000,
+        loses: ({ path }) => {
+          if (restarted !== null || !path.includes('/calls/')) return false;
+          restarted = restart();
+          return true;
+        },
+      });
+      const token = await userToken(own);
+      const began = Promise.withResolvers<void>();
+      const told = story(new Client({ url: proxy.url, token }), began.resolve);
+      await Promise.race([began.promise, told]);
+      const report = await scenario({ ...PROGRAM, message: 'all at once', url: proxy.url, token });
+      await told;
+      await (restarted ?? Promise.reject(new Error('nothing was killed')));
+      await expectStored(report, own);
+      expect(report.message.response).toBe('Łódź, red, green');
+      expect(report.asked).toEqual(expect.arrayContaining(['deputy: seal', 'sealer: seal']));
+    },
+    LONG,
+  );
+
+  /** A long answer, in whose middle the system is killed. @param began called when a part of it has arrived */
+  async function story(client: Client, began: () => void): Promise<void> {
     const session = await client.createSession('sealer');
-    const run = await session.send('tell me a long story, then do nothing');
+    const run = await session.send('tell me a long story');
     const seen: SessionEvent[] = [];
-    let restarted: Promise<Started> | null = null;
     for await (const event of run.events()) {
       seen.push(event);
-      if (event.type === 'response' && event.data.offset > 200) restarted ??= killed(system).then(() => start(env));
+      if (event.type === 'response' && event.data.offset > 200) began();
     }
-    system = (await restarted) ?? system;
-    const { events, message } = await stored(session.id, run.id);
+    const { events, message } = await stored(own, session.id, run.id);
     expect(seen.filter(({ seq }) => seq !== null).map(({ seq, type }) => [seq, type])).toEqual(
       events.map(({ seq, type }) => [seq, type]),
     );
@@ -257,15 +288,5 @@ test(
     expect(message.response).toBe(words(120, 'word'));
     expect(message.blocks.some(({ is_cut: isCut }) => isCut)).toBe(true);
     expect((await session.history()).messages.at(-1)?.content).toBe(message.response);
-  },
-  LONG,
-);
-
-async function killed(started: Started): Promise<void> {
-  const all = processesOf(started);
-  started.process.kill('SIGKILL');
-  // The start script's guards end them, too.
-  signalAll(all, 'SIGKILL');
-  await exitOf(started);
-  await expect.poll(() => all.filter(isAlive)).toEqual([]);
-}
+  }
+});

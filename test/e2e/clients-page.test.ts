@@ -1,23 +1,20 @@
 /** docs/clients.md: each of its programs runs with the unchanged client packages on a real system with the demo model (E, K3). */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../cli/system/services.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
 import { noChromium, openPage, openChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
+import { sharedNamespace, sharedPart, sharedPort } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 
-const KEY = 'the-key-of-the-application';
 const ADDRESS = 'http://127.0.0.1:8787';
 const run = promisify(execFile);
 
@@ -29,25 +26,12 @@ const commands = examples.filter(({ form }) => form === 'sh');
 const folder = mkdtempSync(join(tmpdir(), 'cortex-clients-'));
 /** Where the packages of this repository are found. */
 const beside = mkdtempSync(join(PACKAGE_ROOT, 'node_modules', '.clients-'));
-/** Only this machine calls it. */
-let open: System;
+/** Of a system that only this machine calls. */
+let open: string;
 /** With API keys, for pages of another origin. */
-let closed: System;
+let closed: Namespace;
 let browser: Browser;
 const sites: PageSite[] = [];
-const origins: string[] = [];
-
-async function systemWith(vars: Record<string, string>): Promise<System> {
-  const stateDir = mkdtempSync(join(folder, 'state-'));
-  return await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(stateDir),
-    vars: { LLM_PROVIDER: 'demo', ...vars },
-    ownRunner: true,
-    progress: () => undefined,
-  });
-}
 
 async function bundle(code: string, loader: 'ts' | 'tsx', address: string): Promise<string> {
   const isPage = loader === 'tsx';
@@ -70,31 +54,24 @@ async function bundle(code: string, loader: 'ts' | 'tsx', address: string): Prom
 async function token(): Promise<string> {
   const response = await fetch(`${closed.url}/tokens`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${KEY}` },
+    headers: closed.authorization,
     body: JSON.stringify({ user_id: 'zoë' }),
   });
   return ((await response.json()) as { token: string }).token;
 }
 
 beforeAll(async () => {
-  mkdirSync(join(folder, 'work'));
-  // The origins of the pages must be known before the system starts, and its address before the pages are built.
-  const ports = await Promise.all(pages.map(freePort));
-  origins.push(...ports.map((port) => `http://127.0.0.1:${port}`));
-  [open, closed] = await Promise.all([
-    systemWith({}),
-    systemWith({ API_KEYS: `app:admin:${KEY}`, ALLOWED_ORIGINS: origins.join(',') }),
-  ]);
-  for (const [index, { commands: code }] of pages.entries()) {
+  [open, closed] = await Promise.all([sharedPart('system'), sharedNamespace()]);
+  for (const { commands: code } of pages) {
     const script = await bundle(code, 'tsx', closed.url);
-    sites.push(await startPageSite(script, { isModule: true, port: ports[index] ?? 0, answers: { '/token': token } }));
+    sites.push(await startPageSite(script, { isModule: true, port: await sharedPort(), answers: { '/token': token } }));
   }
   if (noChromium === null) browser = await openChromium();
 });
 
 afterAll(async () => {
   await browser?.close();
-  await Promise.all([open?.stop(), closed?.stop(), ...sites.map((site) => site[Symbol.asyncDispose]())]);
+  await Promise.all(sites.map((site) => site[Symbol.asyncDispose]()));
   for (const each of [folder, beside]) rmSync(each, { recursive: true, force: true });
 });
 
@@ -103,7 +80,7 @@ test('docs/clients.md has programs and pages', () => {
 });
 
 describe('docs/clients.md', () => {
-  const shell = (): PageShell => new PageShell(open.url, join(folder, 'work'));
+  const shell = (): PageShell => new PageShell(open, folder);
 
   test.skipIf(lacks(...PAGE_PROGRAMS)).each(commands)(
     'the commands in line $line',
@@ -114,7 +91,7 @@ describe('docs/clients.md', () => {
 
   test.each(programs)('the program in line $line', async ({ line, commands: code, expected }) => {
     const file = join(beside, `line${line}.mjs`);
-    writeFileSync(file, await bundle(code, 'ts', open.url));
+    writeFileSync(file, await bundle(code, 'ts', open));
     const { stdout } = await run(process.execPath, [file], { cwd: PACKAGE_ROOT });
     expect(difference(expected, stdout)).toBeNull();
   });

@@ -1,15 +1,12 @@
 /** docs/conversations.md: its examples, run in order by a shell on a real system with the demo model. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../cli/system/services.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
+import { sharedPart, sharedPort } from '../support/shared.ts';
 
 const examples = readExamples(readFileSync('docs/conversations.md', 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'cortex-page-'));
@@ -19,28 +16,16 @@ const site = createServer((request, response) => {
   else response.writeHead(404).end();
 });
 const DOCUMENT = 'Problem Details for HTTP APIs\n';
-let system: System;
 let shell: PageShell;
 
 beforeAll(async () => {
-  const stateDir = join(folder, 'state');
-  const work = join(folder, 'work');
-  for (const each of [stateDir, work]) mkdirSync(each);
-  const sitePort = await freePort();
+  const sitePort = await sharedPort();
   await new Promise<void>((resolve) => site.listen(sitePort, '127.0.0.1', resolve));
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(stateDir),
-    vars: { LLM_PROVIDER: 'demo', ALLOW_HOSTS: `127.0.0.1:${sitePort}` },
-    ownRunner: true,
-    progress: () => undefined,
-  });
-  shell = new PageShell(system.url, work, { 'https://www.rfc-editor.org': `http://127.0.0.1:${sitePort}` });
+  const sites = { 'https://www.rfc-editor.org': `http://127.0.0.1:${sitePort}` };
+  shell = new PageShell(await sharedPart('system'), folder, sites);
 });
 
-afterAll(async () => {
-  await system?.stop();
+afterAll(() => {
   site.close();
   rmSync(folder, { recursive: true, force: true });
 });

@@ -1,48 +1,29 @@
 /** The React hook in Chromium, with real React in StrictMode and a real system (K3). */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
-import { freePort } from '../../cli/system/services.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
 import { bundleForPage, noChromium, openChromium, startPageSite } from '../support/chromium.ts';
 import type { PageSite } from '../support/chromium.ts';
+import { sharedPart, sharedPort } from '../support/shared.ts';
 
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-react-'));
-let system: System;
+let url: string;
 let site: PageSite;
 let browser: Browser;
 
 describe.skipIf(noChromium !== null)(`[K3] useAgent${noChromium === null ? '' : ` (${noChromium})`}`, () => {
   beforeAll(async () => {
-    const pagePort = await freePort();
-    [system, site, browser] = await Promise.all([
-      startSystem({
-        port: await freePort(),
-        runnerPort: await freePort(),
-        stateDir,
-        vars: { LLM_PROVIDER: 'demo', ALLOWED_ORIGINS: `http://127.0.0.1:${pagePort}` },
-        ownRunner: true,
-        progress: () => undefined,
-      }),
-      bundleForPage('test/react/page.ts', 'page').then((script) => startPageSite(script, { port: pagePort })),
-      openChromium(),
-    ]);
+    const [script, port] = await Promise.all([bundleForPage('test/react/page.ts', 'page'), sharedPort()]);
+    [url, site, browser] = await Promise.all([sharedPart('system'), startPageSite(script, { port }), openChromium()]);
   });
 
   afterAll(async () => {
     await browser?.close();
     await site?.[Symbol.asyncDispose]();
-    await system?.stop();
-    rmSync(stateDir, { recursive: true, force: true });
   });
 
   async function open(query: Readonly<Record<string, string>> = {}): Promise<Page> {
     const page = await browser.newPage();
     page.on('pageerror', ({ message }) => expect.unreachable(message));
-    await page.goto(`${site.origin}/?${new URLSearchParams({ system: system.url, ...query }).toString()}`);
+    await page.goto(`${site.origin}/?${new URLSearchParams({ system: url, ...query }).toString()}`);
     return page;
   }
 

@@ -1,4 +1,7 @@
-/** Isolation between two API keys on one system, with a real workerd and its state folder (H5, X3). */
+/**
+ * Isolation between API keys on one system, with a real workerd and its state folder (H5, X3), a rate limit (H4) and the
+ * limits of the platform's free plan (Z3).
+ */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -12,16 +15,20 @@ import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
 import { eventually } from '../support/eventually.ts';
+import { startGateServer } from '../support/gate-server.ts';
+import type { GateServer } from '../support/gate-server.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 
 const KEYS =
-  'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test,bob-app:run:key-of-app-in-this-test@ann';
+  'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test,bob-app:run:key-of-app-in-this-test@ann,' +
+  'tim:admin:key-of-tim-in-this-test,tim-app:run:key-of-tim-app-in-this-test@tim';
 /** `app` is a second key of the namespace of Ann, with the name of another one in its own. */
-type Who = 'ann' | 'bob' | 'eve' | 'app';
+type Who = 'ann' | 'bob' | 'eve' | 'app' | 'tim' | 'tim-app';
 
 /** Records the headers of its requests and returns them. */
 let echo: Server;
 const seen: (string | undefined)[] = [];
+let gate: GateServer;
 let system: System;
 const stateDir = mkdtempSync(join(tmpdir(), 'cortex-tenants-'));
 
@@ -31,6 +38,7 @@ beforeAll(async () => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify(request.headers));
   }).listen(0, '127.0.0.1');
   await once(echo, 'listening');
+  gate = await startGateServer();
   system = await startSystem({
     port: await freePort(),
     runnerPort: 0,
@@ -38,7 +46,9 @@ beforeAll(async () => {
     vars: {
       API_KEYS: KEYS,
       LLM_PROVIDER: 'demo',
-      ALLOW_HOSTS: host(),
+      ALLOW_HOSTS: `${host()},${new URL(gate.url).host}`,
+      RATE_LIMIT: '3',
+      PLATFORM_LIMITS: 'free',
       TOOL_KEY: 'secret-of-the-operator',
       TOOL_ANN__KEY: 'secret-of-ann-0123',
       TOOL_BOB__KEY: 'secret-of-bob-0123',
@@ -49,7 +59,8 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await system.stop();
+  await system?.stop();
+  await gate?.[Symbol.asyncDispose]();
   echo.close();
   rmSync(stateDir, { recursive: true, force: true });
 });
@@ -182,4 +193,51 @@ test('[H5] /health without a key reports only which parts of the system are up',
     'executors',
   ]);
   expect(await (await as('eve', '/health')).json()).toMatchObject({ model_endpoints: [] });
+});
+
+test('[H4] [T4] RATE_LIMIT counts all sessions of a namespace with an agent; further requests get 429 with Retry-After', async () => {
+  const session = async (): Promise<string> => {
+    const created = await post('tim', '/agent/assistant/session', {});
+    return `/agent/session/${((await created.json()) as { session_id: string }).session_id}`;
+  };
+  const [one, two] = [await session(), await session()];
+  const statuses: number[] = [];
+  for (const chat of [one, two, one]) {
+    const response = await post('tim', `${chat}/message`, { content: 'hello', stream: false });
+    statuses.push(response.status);
+    await response.text();
+  }
+  expect(statuses).toEqual([200, 200, 200]);
+  const refused = await post('tim-app', `${two}/message`, { content: 'hello', stream: false });
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(5);
+  expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
+});
+
+test('[Z3] on the free plan, 40 calls wait for their answers at once; those over the limit fail with it, and are not sent', async () => {
+  const agent =
+    'kind: Agent\nversion: "1"\nname: wide\nsummary: Calls.\npersona: You call.\n' +
+    'import: {tools: [web_fetch]}\nloop: {max_parallel_actions: 64}\n';
+  const uploaded = await as('tim', '/manifests/agent/wide', { method: 'PUT', body: agent });
+  expect(uploaded.status).toBe(201);
+  // The server answers none before 40 have arrived.
+  const body = JSON.stringify({ parameters: { url: `${gate.url}/gate/free?of=40` } });
+  const calls = Array.from(
+    { length: 60 },
+    (_, at) => `<action type="tool" name="web_fetch" mode="async" id="c${at}">${body}</action>`,
+  );
+  const text = `${calls.join('')}<response final="true">done</response>`;
+  const response = await post('tim', '/execute/direct', { agent: 'wide', protocol_text: text, stream: false });
+  expect(response.status).toBe(200);
+  const { actions } = (await response.json()) as RunResult;
+  const failed = actions.filter(({ status }) => status === 'failed');
+  expect(actions.filter(({ status }) => status === 'completed')).toHaveLength(40);
+  expect(failed).toHaveLength(20);
+  for (const { error } of failed) {
+    expect(error).toMatchObject({
+      code: 'platform_limit',
+      message: expect.stringContaining('free plan allows 50 outbound requests'),
+    });
+  }
+  expect(await (await fetch(`${gate.url}/seen/free`)).json()).toMatchObject({ arrived: 40 });
 });

@@ -1,6 +1,7 @@
 /**
- * The process behind shared.ts: one system with the demo model and a runner, and one Chromium, for all files of the tests of the
- * whole system. Each starts when it is first asked for. The process ends, with both, when its standard input does.
+ * The process behind shared.ts, for all files of the tests of the whole system: a system with the demo model and a runner, one
+ * with the demo model and API keys, and a Chromium. Each starts when it is first asked for. The process ends, with all of them,
+ * when its standard input does.
  */
 import { createServer } from 'node:http';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -8,24 +9,57 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../cli/system/services.ts';
+import { freePort, portIsFree } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import { launchServer } from './chromium.ts';
+import { DEPLOYMENT } from './shared.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'cortex-shared-'));
 const ends: (() => Promise<void>)[] = [];
 
-async function system(): Promise<string> {
+/** More than the files need. */
+const PORTS = 100;
+const NAMESPACES = 50;
+
+/** Both systems may call these ports of this machine, and answer the pages that they serve. */
+const ports = new Set<number>();
+while (ports.size < PORTS) ports.add(await freePort());
+const unusedPorts = [...ports];
+const OPEN_TO_TESTS = {
+  ALLOW_HOSTS: [...ports].map((port) => `127.0.0.1:${port}`).join(','),
+  ALLOWED_ORIGINS: [...ports].map((port) => `http://127.0.0.1:${port}`).join(','),
+};
+const namespaces = Array.from({ length: NAMESPACES }, (_, n) => ({ name: `space-${n}`, key: `the-key-of-space-${n}` }));
+const API_KEYS = namespaces.map(({ name, key }) => `${name}:admin:${key}`).join(',');
+
+async function start(vars: Readonly<Record<string, string>>, ownRunner: boolean): Promise<string> {
   const started = await startSystem({
     port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(folder),
-    vars: { LLM_PROVIDER: 'demo' },
-    ownRunner: true,
+    runnerPort: ownRunner ? await freePort() : 0,
+    stateDir: withSnapshot(mkdtempSync(join(folder, 'state-'))),
+    vars: { LLM_PROVIDER: 'demo', ...OPEN_TO_TESTS, ...vars },
+    ownRunner,
     progress: () => undefined,
   });
   ends.push(async () => await started.stop());
   return started.url;
+}
+
+const system = async (): Promise<string> => await start({}, true);
+const keyed = async (): Promise<string> => await start({ API_KEYS, ...DEPLOYMENT }, false);
+
+/** Another one for each request. */
+async function port(): Promise<string> {
+  const next = unusedPorts.pop();
+  if (next === undefined) throw new Error(`All ${PORTS} ports are in use`);
+  return (await portIsFree(next)) ? String(next) : await port();
+}
+
+/** Another one for each request. */
+async function namespace(): Promise<string> {
+  const next = namespaces.pop();
+  if (next === undefined) throw new Error(`All ${NAMESPACES} namespaces are in use`);
+  return JSON.stringify(next);
 }
 
 async function chromium(): Promise<string> {
@@ -34,16 +68,18 @@ async function chromium(): Promise<string> {
   return server.wsEndpoint();
 }
 
-const parts: Readonly<Record<string, () => Promise<string>>> = { '/system': system, '/chromium': chromium };
+type Parts = Readonly<Record<string, () => Promise<string>>>;
+const parts: Parts = { '/system': system, '/keyed': keyed, '/chromium': chromium };
+const eachTime: Parts = { '/port': port, '/namespace': namespace };
 const started = new Map<string, Promise<string>>();
 
 const server = createServer((request, response) => {
   const path = request.url ?? '';
-  const start = parts[path];
-  if (start === undefined) return void response.writeHead(404).end();
-  const address = started.get(path) ?? start();
-  started.set(path, address);
-  address.then(
+  const begin = parts[path];
+  const answer = begin === undefined ? eachTime[path]?.() : (started.get(path) ?? begin());
+  if (answer === undefined) return void response.writeHead(404).end();
+  if (begin !== undefined) started.set(path, answer);
+  answer.then(
     (text) => response.end(text),
     (fault: unknown) => response.writeHead(500).end(fault instanceof Error ? fault.stack : String(fault)),
   );
