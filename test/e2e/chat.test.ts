@@ -3,23 +3,20 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../cli/system/services.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
+import { modelAt, sharedNamespace, sharedPort } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 
-const KEY = 'the-key-of-the-chat-in-this-test';
 const TOOL =
   'kind: Tool\nversion: "1.0"\nname: seal\nsummary: Seals.\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\napproval: always\n';
 const AGENT =
-  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nimport: {tools: [seal, hold, release, echo]}\n';
+  'kind: Agent\nversion: "1.0"\nname: sealer\nsummary: Seals.\npersona: {agent: You seal.}\nclient_tools: allow\nimport: {tools: [seal, hold, release, echo]}\n';
 
 const httpTool = (name: string, port: number, more: string): string =>
   `kind: Tool\nversion: "1.0"\nname: ${name}\nsummary: Calls.\nimplementation: {type: http, method: POST, url: "http://127.0.0.1:${port}/${name}"}\n${more}`;
@@ -34,79 +31,69 @@ const tools = createServer((request, response) => {
   response.end('"released"');
 });
 
-const stateDir = mkdtempSync(join(tmpdir(), 'cortex-chat-'));
+const folder = mkdtempSync(join(tmpdir(), 'cortex-chat-'));
 let llm: ScriptedLlm;
-let system: System;
+let system: Namespace;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => tools.listen(0, '127.0.0.1', resolve));
-  const { port: toolPort } = tools.address() as AddressInfo;
-  llm = await startScriptedLlm(({ body }) => {
-    const { messages } = body as { messages: { content: string }[] };
-    const last = messages.at(-1)?.content ?? '';
-    if (last.includes('seal and tell')) {
+  const toolPort = await sharedPort();
+  await new Promise<void>((resolve) => tools.listen(toolPort, '127.0.0.1', resolve));
+  llm = await startScriptedLlm(
+    ({ body }) => {
+      const { messages } = body as { messages: { content: string }[] };
+      const last = messages.at(-1)?.content ?? '';
+      if (last.includes('seal and tell')) {
+        return answer(
+          '<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "ink"}}</action><response final="true">All of it is sealed: $s.text</response>',
+        );
+      }
+      if (last.includes('hold and release')) {
+        return answer(
+          '<action type="tool" mode="async" id="h">{"name": "hold"}</action><action type="tool" mode="async" id="r">{"name": "release"}</action><response final="true">$h and $r</response>',
+        );
+      }
+      if (last.includes('hold on')) return answer('<action type="tool" mode="async" id="h">{"name": "hold"}</action>');
+      if (last.includes('note it')) {
+        return answer(
+          '<action type="tool" mode="async" id="n">{"name": "echo", "parameters": {"text": "ink"}}</action><response final="true">Noted: $n.text</response>',
+        );
+      }
+      if (last.includes('where am I')) {
+        return answer(
+          '<action type="tool" mode="async" id="w">{"name": "get_location", "parameters": {"exact": true}}</action><response final="true">You are in $w</response>',
+        );
+      }
+      const word = /please seal (\w+)/.exec(last)?.[1];
       return answer(
-        '<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "ink"}}</action><response final="true">All of it is sealed: $s.text</response>',
+        word === undefined
+          ? '<response final="true">**That is all about it.**</response>'
+          : `<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "${word}"}}</action>`,
       );
-    }
-    if (last.includes('hold and release')) {
-      return answer(
-        '<action type="tool" mode="async" id="h">{"name": "hold"}</action><action type="tool" mode="async" id="r">{"name": "release"}</action><response final="true">$h and $r</response>',
-      );
-    }
-    if (last.includes('hold on')) return answer('<action type="tool" mode="async" id="h">{"name": "hold"}</action>');
-    if (last.includes('note it')) {
-      return answer(
-        '<action type="tool" mode="async" id="n">{"name": "echo", "parameters": {"text": "ink"}}</action><response final="true">Noted: $n.text</response>',
-      );
-    }
-    if (last.includes('where am I')) {
-      return answer(
-        '<action type="tool" mode="async" id="w">{"name": "get_location", "parameters": {"exact": true}}</action><response final="true">You are in $w</response>',
-      );
-    }
-    const word = /please seal (\w+)/.exec(last)?.[1];
-    return answer(
-      word === undefined
-        ? '<response final="true">**That is all about it.**</response>'
-        : `<action type="tool" mode="async" id="s">{"name": "seal", "parameters": {"text": "${word}"}}</action>`,
-    );
-  });
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir,
-    vars: {
-      LLM_BASE_URL: llm.baseUrl,
-      LLM_MODEL: 'm',
-      API_KEYS: `ann:admin:${KEY}`,
-      ALLOW_HOSTS: `127.0.0.1:${toolPort}`,
     },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+    await sharedPort(),
+  );
+  system = await sharedNamespace();
   for (const [path, body] of [
     ['tool/seal', TOOL],
     ['tool/hold', httpTool('hold', toolPort, '')],
     ['tool/release', httpTool('release', toolPort, 'approval: always\n')],
-    ['agent/sealer', AGENT],
+    ['agent/sealer', `${AGENT}${modelAt(llm.baseUrl)}`],
   ]) {
-    const init = { method: 'PUT', body: body ?? '', headers: { authorization: `Bearer ${KEY}` } };
+    const init = { method: 'PUT', body: body ?? '', headers: system.authorization };
     expect((await fetch(`${system.url}/manifests/${path}`, init)).status).toBe(201);
   }
 });
 
 afterAll(async () => {
-  await system?.stop();
   tools.closeAllConnections();
   tools.close();
   await llm?.[Symbol.asyncDispose]();
-  rmSync(stateDir, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 });
 
 async function ask<T>(path: string, body?: unknown): Promise<T> {
   const response = await fetch(`${system.url}${path}`, {
-    headers: { authorization: `Bearer ${KEY}` },
+    headers: system.authorization,
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
   });
   return (await response.json()) as T;
@@ -126,7 +113,7 @@ async function chat(
 ): Promise<string> {
   const child = spawn(process.execPath, ['cli/main.ts', 'chat', ...[argument].flat()], {
     cwd: PACKAGE_ROOT,
-    env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: KEY, NO_COLOR: '1' },
+    env: { ...process.env, PORT: new URL(system.url).port, CORTEX_API_KEY: system.key, NO_COLOR: '1' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let output = '';
@@ -208,10 +195,13 @@ test('[C4] [C6] answers a message again, changes it, lists and switches branches
 });
 
 test('[C6] a command that cannot be done says why, and the chat stays where it is; nothing of it goes to the model', async () => {
-  await chat('sealer', [
-    ['Ctrl-D', 'tell me about wax'],
+  // A number counts without /sessions before it.
+  const before = await chat('sealer', [
+    ['Ctrl-D', '/open 1'],
+    ['(idle)', 'tell me about wax'],
     ['That is all about it.', '/exit'],
   ]);
+  expect(before).not.toContain('usage');
   const output = await chat('sealer', [
     ['Ctrl-D', '/fork'],
     ['There is nothing to fork', '/branches'],
@@ -229,14 +219,6 @@ test('[C6] a command that cannot be done says why, and the chat stays where it i
   expect(output).toContain(`You are still in session ${session}.`);
   const { messages } = await ask<{ messages: { content: string }[] }>(`/agent/session/${session}/history`);
   expect(messages.map(({ content }) => content)).toEqual(['/tmp is a folder', '**That is all about it.**']);
-});
-
-test('[C6] a number of /open counts without /sessions before it', async () => {
-  const output = await chat('sealer', [
-    ['Ctrl-D', '/open 1'],
-    ['(idle)', '/exit'],
-  ]);
-  expect(output).not.toContain('usage');
 });
 
 test('[C4] after an action that ran again, the last message is answered again and changed', async () => {
@@ -261,7 +243,7 @@ test('[C4] after an action that ran again, the last message is answered again an
 });
 
 test('[C7] uploads, lists, downloads and deletes files, and asks before it replaces one', async () => {
-  const local = join(stateDir, 'notes.md');
+  const local = join(folder, 'notes.md');
   writeFileSync(local, 'hello');
   const output = await chat(
     'sealer',
@@ -270,7 +252,7 @@ test('[C7] uploads, lists, downloads and deletes files, and asks before it repla
       ['uploaded docs/notes.md (5 bytes)', '/files'],
       ['All files have 5 of', `/get docs/notes.md '${local}'`],
       ['exists. Replace it? [y/N]', 'n'],
-      ['not saved', `/get docs/notes.md '${stateDir}/copy'`],
+      ['not saved', `/get docs/notes.md '${folder}/copy'`],
       ['copy (5 bytes)', '/get docs/note.md'],
       ['did you mean "docs/notes.md"?', '/rm docs/'],
       ['Delete docs/ with 1 file? [y/N]', 'y'],
@@ -279,7 +261,7 @@ test('[C7] uploads, lists, downloads and deletes files, and asks before it repla
     1,
   );
   expect(output).toContain('not done: unknown_file: The workspace has no file "docs/note.md"');
-  expect(readFileSync(join(stateDir, 'copy'), 'utf8')).toBe('hello');
+  expect(readFileSync(join(folder, 'copy'), 'utf8')).toBe('hello');
 });
 
 test('the first Ctrl-C stops the run and says so, and the next one ends the chat', async () => {
@@ -295,25 +277,20 @@ test('the first Ctrl-C stops the run and says so, and the next one ends the chat
   expect(runs.map(({ status }) => status)).toEqual(['cancelled', 'completed']);
 });
 
-test('[J8] asks when the text before the question is complete, and each answer of piped input ends its line', async () => {
+test('[J8] asks when the text before the question is complete, also while another action runs; each answer of piped input ends its line', async () => {
   const output = await chat('sealer', [
     ['Ctrl-D', 'seal and tell'],
     ['approve? [y/N]', 'y'],
-    ['sealed: ink', ''],
+    ['sealed: ink', 'hold and release'],
+    ['approve? [y/N]', 'y'],
+    ['\nreleased', ''],
   ]);
   expect(output).toMatch(
     /> seal and tell\nAll of it is sealed: \[s: pending\]\n {2}\? s \(tool seal\) waits for your approval\n/,
   );
   expect(output).toContain('  approve? [y/N] y\n  ▶ s (seal)\n');
-});
-
-test('[J8] asks while another action runs', async () => {
-  const output = await chat('sealer', [
-    ['Ctrl-D', 'hold and release'],
-    ['approve? [y/N]', 'y'],
-    ['\nreleased', ''],
-  ]);
-  expect(output.indexOf('waits for your approval')).toBeLessThan(output.indexOf('✓ h (hold)'));
+  expect(output.indexOf('r (tool release) waits for your approval')).toBeLessThan(output.indexOf('✓ h (hold)'));
+  expect(output).toContain('r (tool release) waits for your approval');
 });
 
 test('[J8] the end of the input at a question prints how to decide, on its own line', async () => {
@@ -358,7 +335,7 @@ test('[C2] a message that is refused does not end the chat, and the exit code te
 
 test('[C3] asks for the result of a client tool, and shows the run to its end', async () => {
   const output = await chat(
-    ['assistant', '--tool', 'get_location'],
+    ['sealer', '--tool', 'get_location'],
     [
       ['Ctrl-D', 'where am I'],
       ['message for an error)', 'Bern'],
@@ -372,12 +349,12 @@ test('[C3] asks for the result of a client tool, and shows the run to its end', 
 });
 
 test('[C3] a piped line that arrives before the question answers it', async () => {
-  const output = await chat(['assistant', '--tool', 'get_location'], [['', 'where am I\nGeneva\n']]);
+  const output = await chat(['sealer', '--tool', 'get_location'], [['', 'where am I\nGeneva\n']]);
   expect(output).toContain('You are in Geneva');
 });
 
 test('[C3] joins a session and asks for the result that it waits for; the end of the input prints how to give it', async () => {
-  const { session_id: session } = await ask<{ session_id: string }>('/agent/assistant/session', {});
+  const { session_id: session } = await ask<{ session_id: string }>('/agent/sealer/session', {});
   const run = await ask<{ status: string }>(`/agent/session/${session}/message`, {
     content: 'where am I',
     stream: false,

@@ -1,24 +1,23 @@
-/** Unchanged clients of the Model Context Protocol, and its inspector against `npm start` (E4). */
+/** Unchanged clients of the Model Context Protocol, and its inspector against a real system (E4). */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
+import { beforeAll, expect, test } from 'vitest';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
 import { outputOf } from '../support/mcp-referee.ts';
-import { cleanUp, start } from '../support/npm-start.ts';
-import type { Started } from '../support/npm-start.ts';
+import { sharedNamespace } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 import { eventually } from '../support/eventually.ts';
 
-let system: Started;
+let system: Namespace;
 let url = '';
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 beforeAll(async () => {
-  system = await start(LIGHT_SANDBOX);
+  system = await sharedNamespace();
   url = `${system.url}/mcp`;
-}, 300_000);
-afterAll(cleanUp);
+});
 
 test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s calls an agent', async (mode) => {
-  const mcp = await connect({ url, mode });
+  const mcp = await connect({ url, mode, key: system.key });
   const result = await mcp.callTool({ name: 'assistant', arguments: { message: 'What is 6 * 7?' } });
   expect(textOf(result)).toContain('42');
   await mcp.close();
@@ -26,7 +25,7 @@ test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s calls an agen
 
 /** One mode for each revision: it takes two heartbeats until a closed stream is noticed here. */
 test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s that leaves cancels its run', async (mode) => {
-  const mcp = await connect({ url, mode });
+  const mcp = await connect({ url, mode, key: system.key });
   const leave = new AbortController();
   const before = await cancelled();
   const called = mcp.callTool(
@@ -38,7 +37,7 @@ test.each(['legacy', 'pinned'] as const)('[E4] a client in mode %s that leaves c
 });
 
 async function cancelled(): Promise<number> {
-  const response = await fetch(`${system.url}/executions?status=cancelled`);
+  const response = await fetch(`${system.url}/executions?status=cancelled`, { headers: system.authorization });
   return ((await response.json()) as { executions: unknown[] }).executions.length;
 }
 
@@ -46,7 +45,7 @@ test('[E4] a client that floods gets answers and errors, and the system goes on'
   const call = (id: number): Promise<number> =>
     fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      headers: { ...HEADERS, ...system.authorization },
       body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: `no-tool-${id}` } }),
     }).then(async (response) => {
       expect(await response.text()).toContain('unknown_manifest');
@@ -58,27 +57,18 @@ test('[E4] a client that floods gets answers and errors, and the system goes on'
 });
 
 test('[E4] a page of another origin gets nothing', async () => {
-  const headers = {
-    origin: 'https://evil.example.com',
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-  };
+  const headers = { ...HEADERS, ...system.authorization, origin: 'https://evil.example.com' };
   const params = { name: 'assistant', arguments: { message: 'hi' } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
   const response = await fetch(url, { method: 'POST', headers, body });
   expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null]);
 });
 
-test('[E4] the CLI of the inspector lists and calls', async () => {
-  const inspect = (...args: string[]): Promise<string> =>
-    outputOf(
-      join(PACKAGE_ROOT, 'node_modules/.bin/inspector'),
-      ['--cli', url, '--transport', 'http', '--method', ...args],
-      PACKAGE_ROOT,
-    );
-  const listed = JSON.parse(await inspect('tools/list')) as { tools: { name: string }[] };
-  expect(listed.tools.map(({ name }) => name)).toContain('assistant');
-  const called = await inspect('tools/call', '--tool-name', 'assistant', '--tool-arg', 'message=What is 6 * 7?');
+test('[E4] the CLI of the inspector calls an agent', async () => {
+  const program = join(PACKAGE_ROOT, 'node_modules/.bin/inspector');
+  const server = ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${system.key}`];
+  const call = ['--method', 'tools/call', '--tool-name', 'assistant', '--tool-arg', 'message=What is 6 * 7?'];
+  const called = await outputOf(program, [...server, ...call], PACKAGE_ROOT);
   expect(JSON.parse(called)).toMatchObject({ structuredContent: { status: 'completed' } });
   expect(called).toContain('42');
 });

@@ -2,15 +2,9 @@
  * Agents with MCP servers through the whole system (E5): the reference server with all of its kinds of results, and servers
  * that break or mean harm, where the engine decides what happens.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
-import { freePort } from '../../cli/system/services.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
 import { startEverythingServer } from '../mcp/servers/everything.ts';
@@ -18,12 +12,12 @@ import type { EverythingServer } from '../mcp/servers/everything.ts';
 import { TAGS, asksFor, changingSchema, textResult } from '../mcp/servers/hostile-content.ts';
 import { startHostileServer } from '../mcp/servers/hostile-server.ts';
 import type { HostileServer, HostileServerOptions } from '../mcp/servers/hostile-server.ts';
+import { modelAt, sharedNamespace, sharedPort } from '../support/shared.ts';
+import type { Namespace } from '../support/shared.ts';
 
-let folder: string;
 let llm: ScriptedLlm;
-let system: System;
+let system: Namespace;
 let everything: EverythingServer;
-/** Started before the system, which must know their addresses. */
 const hostile = {} as Record<keyof typeof HOSTILE, HostileServer>;
 /** What the model writes in each generation, by the first word of the message. */
 const scripts = new Map<string, readonly string[]>();
@@ -37,39 +31,37 @@ const HOSTILE = {
 } as const satisfies Readonly<Record<string, HostileServerOptions>>;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'cortex-mcp-e2e-'));
-  everything = await startEverythingServer();
+  everything = await startEverythingServer(await sharedPort());
   for (const [name, options] of Object.entries(HOSTILE)) {
-    hostile[name as keyof typeof HOSTILE] = await startHostileServer(options);
+    hostile[name as keyof typeof HOSTILE] = await startHostileServer(options, await sharedPort());
   }
-  llm = await startScriptedLlm(({ body }) => {
-    const { messages } = body as { readonly messages: readonly { readonly role: string; readonly content: unknown }[] };
-    const at = messages.findLastIndex(({ content }) => /script-\d+/.test(JSON.stringify(content)));
-    const [script = ''] = /script-\d+/.exec(JSON.stringify(messages[at]?.content ?? '')) ?? [];
-    const said = messages.slice(at).filter(({ role }) => role === 'assistant').length;
-    return answer(scripts.get(script)?.[said] ?? '<response final="true">The script has ended.</response>', 16);
-  });
-  const hosts = [everything.host, ...Object.values(hostile).map(({ host }) => host)];
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir: folder,
-    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted', ALLOW_HOSTS: hosts.join(',') },
-    ownRunner: false,
-    progress: () => undefined,
-  });
+  llm = await startScriptedLlm(
+    ({ body }) => {
+      const { messages } = body as {
+        readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+      };
+      const at = messages.findLastIndex(({ content }) => /script-\d+/.test(JSON.stringify(content)));
+      const [script = ''] = /script-\d+/.exec(JSON.stringify(messages[at]?.content ?? '')) ?? [];
+      const said = messages.slice(at).filter(({ role }) => role === 'assistant').length;
+      return answer(scripts.get(script)?.[said] ?? '<response final="true">The script has ended.</response>', 16);
+    },
+    await sharedPort(),
+  );
+  system = await sharedNamespace();
 });
 
 afterAll(async () => {
-  await system?.stop();
   await llm?.[Symbol.asyncDispose]();
   await everything?.[Symbol.asyncDispose]();
   for (const server of Object.values(hostile)) await server.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
+async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  return await fetch(`${system.url}${path}`, { headers: system.authorization, ...init });
+}
+
 async function post(path: string, body: unknown): Promise<unknown> {
-  const response = await fetch(`${system.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+  const response = await call(path, { method: 'POST', body: JSON.stringify(body) });
   const json: unknown = await response.json();
   expect(response.ok, JSON.stringify(json)).toBe(true);
   return json;
@@ -77,8 +69,8 @@ async function post(path: string, body: unknown): Promise<unknown> {
 
 /** A new agent with one server, and a session with it. */
 async function sessionWith(agent: string, server: Readonly<Record<string, unknown>>): Promise<string> {
-  const manifest = `kind: Agent\nversion: "1.0"\nname: ${agent}\nsummary: s\npersona: p\nmcp_servers: [${JSON.stringify({ name: 'srv', ...server })}]\n`;
-  const put = await fetch(`${system.url}/manifests/agents/${agent}`, { method: 'PUT', body: manifest });
+  const manifest = `kind: Agent\nversion: "1.0"\nname: ${agent}\nsummary: s\npersona: p\n${modelAt(llm.baseUrl)}mcp_servers: [${JSON.stringify({ name: 'srv', ...server })}]\n`;
+  const put = await call(`/manifests/agents/${agent}`, { method: 'PUT', body: manifest });
   expect(put.ok, await put.clone().text()).toBe(true);
   const { session_id: session } = (await post(`/agent/${agent}/session`, {})) as { readonly session_id: string };
   return session;
@@ -100,11 +92,11 @@ async function streamed(session: string, ...generations: readonly string[]): Pro
   const script = `script-${scripts.size + 1}`;
   scripts.set(script, generations);
   const body = JSON.stringify({ content: script, stream: true });
-  return await eventsIn(await fetch(`${system.url}/agent/session/${session}/message`, { method: 'POST', body }));
+  return await eventsIn(await call(`/agent/session/${session}/message`, { method: 'POST', body }));
 }
 
 async function eventsOf({ session_id: session, run_id: id }: RunResult): Promise<readonly SessionEvent[]> {
-  return await eventsIn(await fetch(`${system.url}/agent/session/${session}/events?run=${id}`));
+  return await eventsIn(await call(`/agent/session/${session}/events?run=${id}`));
 }
 
 async function eventsIn(response: Response): Promise<readonly SessionEvent[]> {
@@ -164,12 +156,12 @@ describe('the reference server', () => {
   test('[C2] [E5] an image is an artifact, which the model sees', async () => {
     const result = await run(session, act('logo', 'get-tiny-image'), '<response final="true">$logo.text</response>');
     expect(result.response).toMatch(/^Here's the image/);
-    const listed = await fetch(`${system.url}/agent/session/${session}/artifacts`);
+    const listed = await call(`/agent/session/${session}/artifacts`);
     const { artifacts } = (await listed.json()) as {
       readonly artifacts: readonly { readonly id: string; readonly action_id: string }[];
     };
     const id = artifacts.find(({ action_id: action }) => action === 'logo')?.id;
-    const image = await fetch(`${system.url}/agent/session/${session}/artifacts/${id}`);
+    const image = await call(`/agent/session/${session}/artifacts/${id}`);
     expect(image.headers.get('content-type')).toBe('image/png');
     expect(
       Buffer.from(await image.arrayBuffer())
@@ -189,13 +181,13 @@ describe('a question of the reference server', () => {
   async function decided(tool: string, parameters: unknown, decision: unknown): Promise<[Approval, RunResult]> {
     const session = await sessionWith(`asking_${scripts.size}`, { url: everything.url });
     const waiting = await run(session, act('q', tool, parameters), '<response final="true">$q</response>');
-    const listed = await fetch(`${system.url}/agent/session/${session}/approvals`);
+    const listed = await call(`/agent/session/${session}/approvals`);
     const { approvals } = (await listed.json()) as { readonly approvals: readonly Approval[] };
     const [approval] = approvals;
     if (approval === undefined) throw new Error(`no question: ${JSON.stringify(waiting)}`);
     await post(`/agent/session/${session}/approvals/${approval.approval_id}`, decision);
     await eventsOf(waiting);
-    const done = await fetch(`${system.url}/agent/session/${session}/runs/${waiting.run_id}`);
+    const done = await call(`/agent/session/${session}/runs/${waiting.run_id}`);
     return [approval, (await done.json()) as RunResult];
   }
 

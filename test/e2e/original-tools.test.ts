@@ -1,18 +1,10 @@
 /** Tools and feeds in the forms of the original system, uploaded to a real system and run in each sandbox (M1, R2, R3). */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { freePort } from '../../cli/system/services.ts';
-import { startSystem } from '../../cli/system/system.ts';
-import type { System } from '../../cli/system/system.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
+import { sharedPart } from '../support/shared.ts';
 
 const LEVELS = (['docker', 'bubblewrap', 'wasm'] as const).filter((level) => reasonToSkip(level) === null);
-const stateDir = withSnapshot(mkdtempSync(join(tmpdir(), 'cortex-original-')));
-let system: System;
 
 /** @param level the sandbox; it is the only field that is not the original's */
 const files = (level: string): Record<string, string> => ({
@@ -108,23 +100,6 @@ interval_secs: 30
   'tools/pulse/poll.sh': 'echo \'{"closed": true}\'\n',
 });
 
-beforeAll(async () => {
-  system = await startSystem({
-    port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir,
-    vars: { LLM_PROVIDER: 'demo' },
-    ownRunner: true,
-    ...(dockerSocket === null ? {} : { runnerEnv: { RUNNER_DOCKER: dockerSocket } }),
-    progress: () => undefined,
-  });
-});
-
-afterAll(async () => {
-  await system.stop();
-  rmSync(stateDir, { recursive: true, force: true });
-});
-
 describe.each(LEVELS)('[M1] tools of the original in the sandbox %s', (level) => {
   const calls: readonly [name: string, parameters: object][] = [
     ['points', { points: [88, 90] }],
@@ -136,16 +111,18 @@ describe.each(LEVELS)('[M1] tools of the original in the sandbox %s', (level) =>
   let result: RunResult;
 
   beforeAll(async () => {
-    const uploaded = await fetch(`${system.url}/manifests`, {
-      method: 'PUT',
+    const url = await sharedPart('system');
+    // The files of each level replace those of the one before it.
+    const uploaded = await fetch(`${url}/manifests`, {
+      method: 'POST',
       body: JSON.stringify({ files: files(level) }),
     });
-    expect([uploaded.status, await uploaded.json()]).toMatchObject([200, { problems: [] }]);
+    expect([uploaded.status, await uploaded.json()]).toMatchObject([201, { problems: [] }]);
     const actions = calls.map(
       ([name, parameters], index) =>
         `<action type="tool" name="${name}" id="a${index}" timeout="200">${JSON.stringify({ parameters })}</action>`,
     );
-    const response = await fetch(`${system.url}/execute/direct`, {
+    const response = await fetch(`${url}/execute/direct`, {
       method: 'POST',
       body: JSON.stringify({ agent: `taster_${level}`, protocol_text: actions.join('\n'), stream: false }),
     });

@@ -1,7 +1,7 @@
 /** The Worker and its runners as real processes: containers, relics, and lost runners (R2, R5, R7). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
-import { dockerSocket, reasonToSkip } from '../../container-runner/test/support/levels.ts';
+import { dockerSocket, LIGHT_SANDBOX, reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import { connectEngine } from '../../container-runner/sandbox/docker-engine.ts';
 import { freePort } from '../../cli/system/services.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
@@ -20,6 +20,7 @@ import { incarnationIn, sessionKey } from '../../src/domain/session.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import { eventually } from '../support/eventually.ts';
+import { modelAt, sharedPart, sharedPort } from '../support/shared.ts';
 
 /** The scope of a session's relics (T5). */
 const spaceOf = ({ session_id, run_id }: RunResult): string =>
@@ -30,12 +31,6 @@ const skip = reasonToSkip('docker');
 /** The first start of a sandbox can exceed the default timeout of an action. */
 const PATIENT = 'timeout="200"';
 
-interface RunnerProcess {
-  readonly url: string;
-  readonly stateDir: string;
-  readonly child: ChildProcess;
-}
-
 const folders: string[] = [];
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'cortex-runner-e2e-'));
@@ -43,43 +38,31 @@ function folder(): string {
   return made;
 }
 
-async function startRunner(env: Record<string, string> = {}): Promise<RunnerProcess> {
-  const stateDir = withSnapshot(folder());
+async function startRunner(port: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, ['container-runner/main.ts'], {
     cwd: PACKAGE_ROOT,
     env: {
       PATH: process.env['PATH'],
       RUNNER_SECRET: `e2e=${SECRET}`,
-      RUNNER_PORT: '0',
+      RUNNER_PORT: String(port),
       RUNNER_DRAIN_SECONDS: '0',
-      CORTEX_STATE_DIR: stateDir,
-      ...(dockerSocket === null ? {} : { RUNNER_DOCKER: dockerSocket }),
-      ...env,
+      CORTEX_STATE_DIR: withSnapshot(folder()),
+      ...LIGHT_SANDBOX,
     },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-  return { url: (JSON.parse(line) as { url: string }).url, stateDir, child };
+  await once(createInterface(child.stdout), 'line');
+  return child;
 }
 
-async function stop({ child }: RunnerProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill(signal);
+/** Kills the process, if it runs. */
+async function kill(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
   await once(child, 'exit');
 }
 
-async function startWorker(runners: string, vars: Record<string, string> = {}): Promise<System> {
-  return await startSystem({
-    port: await freePort(),
-    runnerPort: 0,
-    stateDir: folder(),
-    vars: { RUNNER_URLS: runners, RUNNER_SECRET: `e2e=${SECRET}`, ...vars },
-    ownRunner: false,
-    progress: () => undefined,
-  });
-}
-
-async function execute(system: System, agent: string, text: string): Promise<RunResult> {
+async function execute(system: Pick<System, 'url'>, agent: string, text: string): Promise<RunResult> {
   const response = await fetch(`${system.url}/execute/direct`, {
     method: 'POST',
     body: JSON.stringify({ agent, protocol_text: text, stream: false }),
@@ -96,29 +79,27 @@ afterAll(() => {
 
 describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
   let docker: Awaited<ReturnType<typeof connectEngine>>;
-  let runner: RunnerProcess;
-  let system: System;
+  let system: { readonly url: string };
   let llm: ScriptedLlm;
   beforeAll(async () => {
     docker = await connectEngine(dockerSocket);
-    runner = await startRunner({ RUNNER_SANDBOX: 'docker' });
+    system = { url: await sharedPart('system') };
     const set = action('relic', 's', { parameters: { key: 'k', value: 42 } }, 'name="key_value.set"');
     const get = action('relic', 'g', { parameters: { key: 'k' } }, 'name="key_value.get"');
-    llm = await startScriptedLlm([
+    const replies = [
       answer(`${set}<response final="true">$s.version</response>`),
       answer(`${get}<response final="true">$g.value</response>`),
-    ]);
-    system = await startWorker(runner.url, { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted-1' });
+    ];
+    llm = await startScriptedLlm(replies, await sharedPort());
+    const agent = `kind: Agent\nversion: "1"\nname: keeper\nsummary: Keeps.\npersona: You keep.\nimport: {relics: [key_value]}\n`;
+    const put = await fetch(`${system.url}/manifests/agent/keeper`, {
+      method: 'PUT',
+      body: agent + modelAt(llm.baseUrl),
+    });
+    expect(put.status).toBe(201);
   });
   afterAll(async () => {
-    await llm[Symbol.asyncDispose]();
-    await system.stop();
-    await stop(runner);
-    // all its containers are gone
-    const owner = readFileSync(join(runner.stateDir, 'runner/instance'), 'utf8');
-    const label = [`cortex-edge.runner=${owner}`];
-    expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
-    expect(await docker.listNetworks({ filters: { label } })).toEqual([]);
+    await llm?.[Symbol.asyncDispose]();
   });
 
   test('[P14] a docker action gets values as variables and arguments unchanged, and has no network', async () => {
@@ -169,7 +150,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
   });
 
   test('[R5] a killed relic restarts with its state; the end of the session removes it', async () => {
-    const created = await fetch(`${system.url}/agent/archivist/session`, { method: 'POST', body: '{"user_id":"e2e"}' });
+    const created = await fetch(`${system.url}/agent/keeper/session`, { method: 'POST', body: '{"user_id":"e2e"}' });
     const { session_id: id } = (await created.json()) as { session_id: string };
     const ask = async (content: string): Promise<RunResult> => {
       const response = await fetch(`${system.url}/agent/session/${id}/message`, {
@@ -206,71 +187,78 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
   });
 });
 
-describe('a runner that is not reachable yet', () => {
-  test('[S7] [H1] actions wait for the runner, and health reports that it is missing', async () => {
-    const port = await freePort();
-    const system = await startWorker(`http://127.0.0.1:${port}`);
-    let runner: RunnerProcess | null = null;
-    try {
-      const ask = async (path: string): Promise<[number, { status: string; missing?: unknown }]> => {
-        const response = await fetch(`${system.url}${path}`);
-        return [response.status, (await response.json()) as { status: string }];
-      };
-      expect(await ask('/health')).toMatchObject([
-        200,
-        { status: 'starting', missing: [{ part: 'runner', reason: 'the runner does not answer' }] },
-      ]);
-      expect((await ask('/health?ready'))[0]).toBe(503);
-      const response = await fetch(`${system.url}/execute/direct`, {
-        method: 'POST',
-        body: JSON.stringify({
-          protocol_text: `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`,
-        }),
-      });
-      let text = '';
-      for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-        text += chunk;
-        if (!text.includes('waiting for a runner') || runner !== null) continue;
-        runner = await startRunner({ RUNNER_SANDBOX: 'wasm', RUNNER_PORT: String(port) });
-      }
-      expect(text).toContain('event: action_completed');
-      expect(text).toContain('"response":"42"');
-      expect(await ask('/health?ready')).toMatchObject([200, { status: 'healthy' }]);
-      if (runner !== null) await stop(runner, 'SIGKILL');
-      expect(await ask('/health')).toMatchObject([200, { status: 'degraded' }]);
-    } finally {
-      await system.stop();
-      if (runner !== null) await stop(runner);
-    }
-  });
-});
-
+// In order: each test begins with the runners of the one before it.
 describe('two runners', () => {
-  let runners: RunnerProcess[];
+  const ports: number[] = [];
+  const runners: ChildProcess[] = [];
   let system: System;
   beforeAll(async () => {
-    runners = await Promise.all([startRunner({ RUNNER_SANDBOX: 'wasm' }), startRunner({ RUNNER_SANDBOX: 'wasm' })]);
-    system = await startWorker(runners.map(({ url }, at) => `${url}#node${at}`).join(','));
+    ports.push(await freePort(), await freePort());
+    system = await startSystem({
+      port: await freePort(),
+      runnerPort: 0,
+      stateDir: folder(),
+      vars: {
+        RUNNER_URLS: ports.map((port, at) => `http://127.0.0.1:${port}#node${at}`).join(','),
+        RUNNER_SECRET: `e2e=${SECRET}`,
+      },
+      ownRunner: false,
+      progress: () => undefined,
+    });
   });
   afterAll(async () => {
-    await system.stop();
-    await Promise.all(runners.map((runner) => stop(runner)));
+    await system?.stop();
+    await Promise.all(runners.map(kill));
+  });
+
+  const SUM = `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`;
+
+  async function ask(path: string): Promise<[number, { status: string; missing?: unknown; runner?: unknown }]> {
+    const response = await fetch(`${system.url}${path}`);
+    return [response.status, (await response.json()) as { status: string }];
+  }
+
+  test('[S7] [H1] that are not reachable yet: actions wait for one, and health reports that it is missing', async () => {
+    expect(await ask('/health')).toMatchObject([
+      200,
+      { status: 'starting', missing: [{ part: 'runner', reason: 'the runner does not answer' }] },
+    ]);
+    expect((await ask('/health?ready'))[0]).toBe(503);
+    const response = await fetch(`${system.url}/execute/direct`, {
+      method: 'POST',
+      body: JSON.stringify({ protocol_text: SUM }),
+    });
+    let text = '';
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk;
+      if (!text.includes('waiting for a runner') || runners.length > 0) continue;
+      for (const port of ports) runners.push(await startRunner(port));
+    }
+    expect(text).toContain('event: action_completed');
+    expect(text).toContain('"response":"42"');
+    expect(await ask('/health?ready')).toMatchObject([200, { status: 'healthy' }]);
   });
 
   test('[R7] health lists both, by their labels', async () => {
-    const health = (await (await fetch(`${system.url}/health`)).json()) as { runner: { runners: unknown } };
-    expect(health.runner.runners).toMatchObject([
-      { labels: ['node0'], status: 'healthy' },
-      { labels: ['node1'], status: 'healthy' },
-    ]);
+    const [, health] = await ask('/health');
+    expect(health).toMatchObject({
+      runner: {
+        runners: [
+          { labels: ['node0'], status: 'healthy' },
+          { labels: ['node1'], status: 'healthy' },
+        ],
+      },
+    });
   });
 
   test('[R7] after one is killed, the other takes new jobs', async () => {
-    const text = `${action('python', 'x', { code: 'print(6*7)' }, PATIENT)}<response final="true">$x</response>`;
-    expect((await execute(system, 'assistant', text)).response).toBe('42');
-    const [first] = runners;
-    if (first !== undefined) await stop(first, 'SIGKILL');
-    const answers = await Promise.all([1, 2, 3].map(() => execute(system, 'assistant', text)));
+    await kill(runners[0]);
+    const answers = await Promise.all([1, 2, 3].map(() => execute(system, 'assistant', SUM)));
     expect(answers.map(({ response }) => response)).toEqual(['42', '42', '42']);
+  });
+
+  test('[H1] after both are killed, the system is degraded', async () => {
+    await kill(runners[1]);
+    expect(await ask('/health')).toMatchObject([200, { status: 'degraded' }]);
   });
 });

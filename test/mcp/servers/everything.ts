@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
-import { freePort } from '../../../cli/system/services.ts';
 
 export interface EverythingServer extends AsyncDisposable {
   readonly host: string;
@@ -16,8 +15,7 @@ const ON_LOOPBACK = `data:text/javascript,${encodeURIComponent(
   "import net from 'node:net'; const { listen } = net.Server.prototype; net.Server.prototype.listen = function (port, done) { return listen.call(this, Number(port), '127.0.0.1', done); };",
 )}`;
 
-export async function startEverythingServer(): Promise<EverythingServer> {
-  const port = await freePort();
+export async function startEverythingServer(port: number): Promise<EverythingServer> {
   const main = join(PACKAGE_ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
   const child = spawn(process.execPath, ['--import', ON_LOOPBACK, main, 'streamableHttp'], {
     env: { ...process.env, PORT: String(port) },

@@ -77,7 +77,8 @@ const MODERN = '2026-07-28';
 const LEGACY = '2025-11-25';
 const WORK = { name: 'work', description: 'Works.', inputSchema: { type: 'object', properties: {} } } as const;
 
-export async function startHostileServer(options: HostileServerOptions = {}): Promise<HostileServer> {
+/** @param port default: a free one */
+export async function startHostileServer(options: HostileServerOptions = {}, port = 0): Promise<HostileServer> {
   const { speaks = 'modern', list = (): ListPage => ({ tools: [WORK] }), results = {}, ttlMs = 0 } = options;
   const recording = new Recording();
   const gate = new Gate();
@@ -172,7 +173,7 @@ export async function startHostileServer(options: HostileServerOptions = {}): Pr
 
   const server = await listenOnLoopback((incoming, outgoing) => {
     void answer(incoming, outgoing).catch(() => outgoing.destroy());
-  });
+  }, port);
   const close = async (): Promise<void> => {
     gate.open();
     await server.close();

@@ -1,4 +1,4 @@
-/** HTTP servers of the tests, on a free port of the loopback interface. */
+/** HTTP servers of the tests, on the loopback interface. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
@@ -13,8 +13,9 @@ export interface LoopbackServer {
   readonly close: () => Promise<void>;
 }
 
-export async function listenOnLoopback(listener: RequestListener): Promise<LoopbackServer> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
+/** @param port default: a free one */
+export async function listenOnLoopback(listener: RequestListener, port = 0): Promise<LoopbackServer> {
+  const server = createServer(listener).listen(port, '127.0.0.1');
   await once(server, 'listening');
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
