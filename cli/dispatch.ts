@@ -16,6 +16,7 @@ import { EXIT, UsageError } from './command.ts';
 import type { Command, CommandCall, ExitCode } from './command.ts';
 import { COMMANDS, GROUPS } from './command-table.ts';
 import { failureOf } from './failure.ts';
+import { findProject } from './project/folders.ts';
 import { DEFAULT_PORTS } from './system/ports.ts';
 import { harmless } from './terminal/visible.ts';
 
@@ -42,6 +43,7 @@ export async function dispatch(
   environment: CommandCall['environment'],
   output: Output,
 ): Promise<ExitCode> {
+  findProject();
   const [first = '--help', ...others] = argv;
   const [name = '--help', args] = first === 'help' ? [others[0], ['--help']] : [first, others];
   const end = args.indexOf('--');

@@ -19,11 +19,13 @@ const SCRIPTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Without the package, npx would offer another one with the name `cortex`. */
-const PROGRAM = existsSync(join(PROJECT_ROOT, 'node_modules/.bin/cortex')) ? ['npx', 'cortex'] : ['cortex'];
+function program(): readonly string[] {
+  return existsSync(join(PROJECT_ROOT, 'node_modules/.bin/cortex')) ? ['npx', 'cortex'] : ['cortex'];
+}
 
 /** How a command is run here: by an npm script in this repository, else from the installed package. */
 export function commandLine(name: string, ...args: readonly string[]): string {
-  if (!IS_OWN_PROJECT) return [...PROGRAM, name, ...args].join(' ');
+  if (!IS_OWN_PROJECT) return [...program(), name, ...args].join(' ');
   const [script, own] = name === 'dev' ? ['npm start', []] : ownScript(name);
   const all = [...own, ...args];
   return [script, ...(all.length === 0 ? [] : ['--', ...all])].join(' ');

@@ -5,13 +5,13 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 /** The folder with `cli/`, `container-runner/` and `manifests/` of Cortex Edge: a clone, or `dist/` of the package. */
 export const PACKAGE_ROOT = join(import.meta.dirname, '../..');
 
-const found = nearest(process.cwd());
+let found = nearest(process.cwd());
 
 /** Whether the current folder is in a project. */
-export const HAS_PROJECT = found !== null;
+export let HAS_PROJECT = found !== null;
 
 /** The project: the nearest folder, at or above the current one, with a `wrangler.toml`; else the current one. */
-export const PROJECT_ROOT = found ?? process.cwd();
+export let PROJECT_ROOT = found ?? process.cwd();
 
 /** The project's manifests, relative to it. */
 export const MANIFESTS = 'manifests';
@@ -23,7 +23,15 @@ export const TOOLS = 'tools';
 export const GENERATED = 'src/project.generated.ts';
 
 /** Whether the project is Cortex Edge itself, so that its manifests are the shipped ones. */
-export const IS_OWN_PROJECT = PROJECT_ROOT === PACKAGE_ROOT;
+export let IS_OWN_PROJECT = PROJECT_ROOT === PACKAGE_ROOT;
+
+/** Finds the project of the current folder again: each command line works on its own. */
+export function findProject(): void {
+  found = nearest(process.cwd());
+  HAS_PROJECT = found !== null;
+  PROJECT_ROOT = found ?? process.cwd();
+  IS_OWN_PROJECT = PROJECT_ROOT === PACKAGE_ROOT;
+}
 
 /** A module of Cortex Edge that runs as a program: TypeScript in a clone, JavaScript in the package. */
 export function programPath(path: string): string {

@@ -11,9 +11,9 @@ import { wranglerOutput } from './wrangler.ts';
  * Cloudflare's limit of one second, and three to five times the usual value, to allow for a busy machine. A project, whose
  * code comes on top, has the limits of Cloudflare's free plan.
  */
-const MOST = IS_OWN_PROJECT
-  ? ({ gzipBytes: 1_048_576, startupMs: 200 } as const)
-  : ({ gzipBytes: 3 * 1_048_576, startupMs: 1_000 } as const);
+function most(): { readonly gzipBytes: number; readonly startupMs: number } {
+  return IS_OWN_PROJECT ? { gzipBytes: 1_048_576, startupMs: 200 } : { gzipBytes: 3 * 1_048_576, startupMs: 1_000 };
+}
 const STARTUP_ATTEMPTS = 5;
 
 export interface DeployMeasures {
@@ -31,19 +31,20 @@ export interface DeployMeasures {
  */
 export function measureDeployment(args: readonly string[], print: (line: string) => void): DeployMeasures {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-deploy-'));
+  const limit = most();
   try {
     wranglerOutput(['deploy', ...args, '--dry-run', '--outdir', folder], withoutDocker(folder));
     const bundle = readdirSync(folder).filter((name) => name.endsWith('.js'));
     const gzipBytes = bundle.reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name))).length, 0);
-    print(`bundle: ${(gzipBytes / 1_024).toFixed(0)} KiB gzipped (limit ${MOST.gzipBytes / 1_024} KiB)`);
-    const startupMs = measureStartup(args, join(folder, 'startup.cpuprofile'));
-    print(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${MOST.startupMs} ms)`);
+    print(`bundle: ${(gzipBytes / 1_024).toFixed(0)} KiB gzipped (limit ${limit.gzipBytes / 1_024} KiB)`);
+    const startupMs = measureStartup(args, join(folder, 'startup.cpuprofile'), limit.startupMs);
+    print(`start-up: ${startupMs.toFixed(1)} ms of CPU (limit ${limit.startupMs} ms)`);
     return {
       gzip_bytes: gzipBytes,
-      gzip_bytes_limit: MOST.gzipBytes,
+      gzip_bytes_limit: limit.gzipBytes,
       startup_ms: startupMs,
-      startup_ms_limit: MOST.startupMs,
-      within_limits: gzipBytes <= MOST.gzipBytes && startupMs <= MOST.startupMs,
+      startup_ms_limit: limit.startupMs,
+      within_limits: gzipBytes <= limit.gzipBytes && startupMs <= limit.startupMs,
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -63,10 +64,10 @@ export function withoutDocker(folder: string): Readonly<Record<string, string>> 
 }
 
 /** Other load only increases a measurement, so the minimum of several attempts counts. */
-function measureStartup(args: readonly string[], profileFile: string): number {
+function measureStartup(args: readonly string[], profileFile: string, enough: number): number {
   const flags = args.length === 0 ? [] : [`--args=${args.join(' ')}`];
   let least = Infinity;
-  for (let attempt = 1; attempt <= STARTUP_ATTEMPTS && least > MOST.startupMs; attempt += 1) {
+  for (let attempt = 1; attempt <= STARTUP_ATTEMPTS && least > enough; attempt += 1) {
     wranglerOutput(['check', 'startup', ...flags, '--outfile', profileFile]);
     least = Math.min(least, busyMs(JSON.parse(readFileSync(profileFile, 'utf8')) as StartupProfile));
   }

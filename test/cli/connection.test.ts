@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { CommandCall } from '../../cli/command.ts';
 import { connectionOf, namedConnectionOf, request } from '../../cli/terminal/connection.ts';
-import { cortex } from '../support/cortex.ts';
+import { cortexHere } from '../support/cortex.ts';
 import { dispatched } from './dispatched.ts';
 import { folderOfFile, serverOfFile } from './scene.ts';
 
@@ -63,6 +63,7 @@ describe('[H5] the key of commands', () => {
     ['chat', ['--key', 'wrong-key'], { CORTEX_API_KEY: 'right-key' }, 'does not know this API key'],
     ['demo', [], {}, 'requires an API key'],
     ['demo', [], { CORTEX_API_KEY: 'wrong-key' }, 'does not know this API key'],
+    ['sessions', ['--key', 'wrong-key'], {}, 'does not know this API key'],
   ])('cortex %s %j with %j exits with 3 and says what to do', async (command, given, environment, said) => {
     const { out, err, code } = await dispatched([command, ...given], { PORT: String(server.port), ...environment });
     expect(err).toContain(said);
@@ -95,7 +96,7 @@ describe('[K4] the system of a command', () => {
   });
 
   test('cortex dev with a PORT that is not one is a wrong usage', async () => {
-    const { err, code } = await cortex(['dev'], { cwd: project, env: { PORT: '99999' } });
+    const { err, code } = await cortexHere(['dev'], { cwd: project, env: { PORT: '99999' } });
     expect(err).toContain('PORT "99999" is not a port (1-65535)');
     expect(code).toBe(2);
   });

@@ -16,7 +16,7 @@ import { toolFiles } from '../../cli/project/code-tools.ts';
 import { Lives } from '../../cli/system/lives.ts';
 import { recordServices } from '../../cli/system/orphans.ts';
 import { tokenSecretIn } from '../../cli/system/settings.ts';
-import { cortex } from '../support/cortex.ts';
+import { cortex, cortexHere } from '../support/cortex.ts';
 import type { CortexResult } from '../support/cortex.ts';
 import { lacks } from '../support/programs.ts';
 import { folderOfEach } from './scene.ts';
@@ -48,7 +48,7 @@ folderOfEach((made) => {
 });
 
 async function run(...args: string[]): Promise<CortexResult> {
-  return await cortex(args, { cwd: root });
+  return await cortexHere(args, { cwd: root });
 }
 
 interface Validated {
@@ -59,7 +59,7 @@ interface Validated {
 }
 
 async function validate(env: Record<string, string> = {}): Promise<Validated['targets']> {
-  const { out, err } = await cortex(['validate', '--json'], { cwd: root, env });
+  const { out, err } = await cortexHere(['validate', '--json'], { cwd: root, env });
   try {
     return (JSON.parse(out) as Validated).targets;
   } catch {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,7 +6,10 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { renderReport } from '../../cli/migration/render.ts';
 import { migrationReport } from '../../cli/migration/report.ts';
 import type { FileReport, MigrationReport } from '../../cli/migration/report.ts';
+import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
+import { cortexHere } from '../support/cortex.ts';
+import type { CortexResult } from '../support/cortex.ts';
 
 function report(files: Readonly<Record<string, string>>): MigrationReport {
   const given = Object.entries(files).map(([path, text]) => ({ path: `old/${path}`, text }));
@@ -183,26 +185,26 @@ describe('the text', () => {
 describe('cortex migrate', () => {
   const root = mkdtempSync(join(tmpdir(), 'cortex-migrate-'));
   afterAll(() => rmSync(root, { recursive: true }));
-  const run = (files: Readonly<Record<string, string>>, ...more: string[]) => {
+  const run = async (files: Readonly<Record<string, string>>, ...more: string[]): Promise<CortexResult> => {
     const folder = mkdtempSync(join(root, 'folder-'));
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);
     }
-    return spawnSync(process.execPath, ['cli/main.ts', 'migrate', `${folder}/`, ...more], { encoding: 'utf8' });
+    return await cortexHere(['migrate', `${folder}/`, ...more], { cwd: PACKAGE_ROOT });
   };
 
-  test('exits with 1 if a file fails, with 0 if all load or are skipped, and with 2 for wrong usage', () => {
-    const bad = run(FOLDER);
-    expect([bad.status, bad.stderr]).toEqual([1, '']);
-    expect(bad.stdout).toContain('replaces the shipped tool "echo" (manifests/tools/echo.yaml)');
-    expect(bad.stdout).not.toContain('\u001B');
+  test('exits with 1 if a file fails, with 0 if all load or are skipped, and with 2 for wrong usage', async () => {
+    const bad = await run(FOLDER);
+    expect([bad.code, bad.err]).toEqual([1, '']);
+    expect(bad.out).toContain('replaces the shipped tool "echo" (manifests/tools/echo.yaml)');
+    expect(bad.out).not.toContain('\u001B');
     const { 'agents/lost/agent.yml': _, ...rest } = FOLDER;
-    const good = run(rest, '--json');
-    expect(good.status).toBe(0);
-    expect(JSON.parse(good.stdout)).toMatchObject({ counts: { agent: { loads: 1, fails: 0 } } });
-    const wrong = run({}, '--nope');
-    expect([wrong.status, wrong.stdout]).toEqual([2, '']);
-    expect(wrong.stderr).toContain('usage: cortex migrate <folder> [--trust] [--json]');
+    const good = await run(rest, '--json');
+    expect(good.code).toBe(0);
+    expect(JSON.parse(good.out)).toMatchObject({ counts: { agent: { loads: 1, fails: 0 } } });
+    const wrong = await run({}, '--nope');
+    expect([wrong.code, wrong.out]).toEqual([2, '']);
+    expect(wrong.err).toContain('usage: cortex migrate <folder> [--trust] [--json]');
   });
 });

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { cortex } from '../support/cortex.ts';
+import { cortexHere } from '../support/cortex.ts';
 import { folderOfFile } from './scene.ts';
 
 const root = folderOfFile();
@@ -33,7 +33,7 @@ test.each([
   [['build'], 'src/project.generated.ts: 1 agents, 1 tools\n'],
   [['build', '../more'], 'src/project.generated.ts: 2 agents, 1 tools\n'],
 ])('[K1] cortex %j', async (args, out) => {
-  expect(await cortex(args, inNotes)).toEqual({ out, err: '', code: 0 });
+  expect(await cortexHere(args, inNotes)).toEqual({ out, err: '', code: 0 });
   expect(existsSync(join(root, 'notes/src'))).toBe(false);
 });
 
@@ -47,15 +47,15 @@ test('[K1] validate without arguments checks the folders of CORTEX_MANIFESTS wit
     'more: 1 agent, 1 tool loaded, 0 errors, 0 warnings',
     'further: 1 agent loaded, 0 errors, 0 warnings',
   ];
-  expect(await cortex(['validate'], { ...inNotes, env })).toEqual({ out: `${all.join('\n')}\n`, err: '', code: 0 });
+  expect(await cortexHere(['validate'], { ...inNotes, env })).toEqual({ out: `${all.join('\n')}\n`, err: '', code: 0 });
   // A folder alone is loaded with those that its agents refer to.
-  const alone = await cortex(['validate', '../manifests', '../further'], { ...inNotes, env });
+  const alone = await cortexHere(['validate', '../manifests', '../further'], { ...inNotes, env });
   expect(alone).toEqual({ out: `${all[0]}\n${all[2]}\n`, err: '', code: 0 });
   put('further/agents/bad.yaml', 'kind: Agent\n');
-  const { err, code } = await cortex(['validate'], { ...inNotes, env });
+  const { err, code } = await cortexHere(['validate'], { ...inNotes, env });
   expect(err).toContain('error    further/agents/bad.yaml:1:1: name');
   expect(code).toBe(1);
-  const missing = await cortex(['validate'], { ...inNotes, env: { ...env, CORTEX_MANIFESTS: 'nowhere' } });
+  const missing = await cortexHere(['validate'], { ...inNotes, env: { ...env, CORTEX_MANIFESTS: 'nowhere' } });
   expect(missing.err).toContain('error    nowhere: no such file or folder');
   expect(missing.code).toBe(1);
   for (const path of ['more/tools', 'manifests/agents/caller.yaml', 'further']) {
@@ -64,7 +64,7 @@ test('[K1] validate without arguments checks the folders of CORTEX_MANIFESTS wit
 });
 
 test('[K4] cortex plan reads the manifests of the project without a system', async () => {
-  const { out, err, code } = await cortex(['plan', 'program.xml', 'helper'], inNotes);
+  const { out, err, code } = await cortexHere(['plan', 'program.xml', 'helper'], inNotes);
   expect(out).not.toBe('');
   expect(err).toContain('from the folder manifests/, because no system is running');
   expect(code).toBe(0);
@@ -72,7 +72,7 @@ test('[K4] cortex plan reads the manifests of the project without a system', asy
 
 test('[K4] the build fails with 1, and says what is wrong as JSON and on stderr', async () => {
   put('manifests/agents/bad.yaml', 'kind: Agent\n');
-  const { out, err, code } = await cortex(['build', '--json'], inNotes);
+  const { out, err, code } = await cortexHere(['build', '--json'], inNotes);
   expect(JSON.parse(out)).toEqual({ built: false, file: 'src/project.generated.ts' });
   expect(err).toContain('manifests/agents/bad.yaml:1:1: name');
   expect(code).toBe(1);
@@ -80,6 +80,6 @@ test('[K4] the build fails with 1, and says what is wrong as JSON and on stderr'
 });
 
 test('[K4] advice names the program of the package, which is not installed here', async () => {
-  const { err } = await cortex(['run', 'helper', 'hi', '--url', 'http://127.0.0.1:1'], inNotes);
+  const { err } = await cortexHere(['run', 'helper', 'hi', '--url', 'http://127.0.0.1:1'], inNotes);
   expect(err).toContain('; run cortex dev in another terminal');
 });

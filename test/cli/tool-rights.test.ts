@@ -9,7 +9,7 @@ import type { ProjectTools } from '../../cli/project/code-tools.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { isolatesIn } from '../../cli/project/tool-isolates.ts';
 import { loadTools } from '../../cli/project/tool-loader.ts';
-import { cortex } from '../support/cortex.ts';
+import { cortexHere } from '../support/cortex.ts';
 import { lacks } from '../support/programs.ts';
 import { folderOfEach } from './scene.ts';
 
@@ -29,11 +29,18 @@ function put(path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-const tool = (name: string, code = '', description = "'d'"): string => `import { defineTool } from 'cortex-edge';
-import { z } from 'zod';
+/** A schema without a package, which bundles fast. */
+const PLAIN = "{ '~standard': { jsonSchema: { input: () => ({ type: 'object' }) } } }";
+
+const tool = (
+  name: string,
+  code = '',
+  description = "'d'",
+  parameters = PLAIN,
+): string => `import { defineTool } from 'cortex-edge';
 ${code}
 export default defineTool({
-  name: '${name}', description: ${description}, parameters: z.object({ to: z.string() }), effects: 'pure', run: () => null,
+  name: '${name}', description: ${description}, parameters: ${parameters}, effects: 'pure', run: () => null,
 });
 `;
 
@@ -55,10 +62,10 @@ describe('[K4] commands that only read', () => {
     [['migrate', 'manifests'], 'assistant'],
   ])('%j runs code of the project with --trust only', async (args, said) => {
     const call = { cwd: root, env: { PORT: '1', CI: 'true' } };
-    const { out, err } = await cortex(args, call);
+    const { out, err } = await cortexHere(args, call);
     expect(`${out}${err}`).toContain(said);
     expect(existsSync(marker())).toBe(false);
-    await cortex([...args, '--trust'], call);
+    await cortexHere([...args, '--trust'], call);
     expect(existsSync(marker())).toBe(true);
   });
 
@@ -68,20 +75,20 @@ describe('[K4] commands that only read', () => {
     git('init', '-q');
     git('add', '.dev.vars');
     git('config', 'core.fsmonitor', `touch '${marker()}'; false`);
-    const { out } = await cortex(['doctor'], { cwd: root, env: { PORT: '1', CI: 'true' } });
+    const { out } = await cortexHere(['doctor'], { cwd: root, env: { PORT: '1', CI: 'true' } });
     expect(out).toContain('.dev.vars is committed to git');
     expect(existsSync(marker())).toBe(false);
   });
 
   test('the issue names the file and the option', async () => {
-    const { code, err } = await cortex(['validate'], { cwd: root });
+    const { code, err } = await cortexHere(['validate'], { cwd: root });
     expect(code).toBe(1);
     expect(err).toMatch(/^error {4}tools\/bad\.ts:1:1: cannot be loaded: .*--trust loads it with your rights\)$/m);
   });
 
   test('text of a tool cannot control the terminal', async () => {
     put('tools/bad.ts', 'throw new Error("\\u001B[31mred");');
-    const { err } = await cortex(['validate'], { cwd: root });
+    const { err } = await cortexHere(['validate'], { cwd: root });
     expect(err).toContain(String.raw`cannot be loaded: \u{1b}[31mred`);
   });
 });
@@ -135,7 +142,12 @@ describe('[K2] in an isolate', () => {
     put('lib/help.ts', 'export const help = "h";\n');
     put(
       'tools/one.ts',
-      tool('one', "import { help } from '@/help';\nimport { join } from 'path';", 'join(help, help)'),
+      tool(
+        'one',
+        "import { z } from 'zod';\nimport { help } from '@/help';\nimport { join } from 'path';",
+        'join(help, help)',
+        'z.object({ to: z.string() })',
+      ),
     );
     put(
       'tools/two.ts',
@@ -220,8 +232,7 @@ describe('[K2] in an isolate', () => {
   test('a module that never ends is one problem; the modules before and after it load', async () => {
     const folder = join(base, 'modules');
     mkdirSync(folder);
-    const schema = "{ '~standard': { jsonSchema: { input: () => ({ type: 'object' }) } } }";
-    const good = `export default { name: 'n', description: 'd', effects: 'pure', parameters: ${schema}, run() {} };`;
+    const good = `export default { name: 'n', description: 'd', effects: 'pure', parameters: ${PLAIN}, run() {} };`;
     const texts = { a: good, bad: 'while (true) {}', never: 'await new Promise(() => undefined);', z: good };
     const modules = Object.entries(texts).map(([file, text]) => {
       writeFileSync(join(folder, `${file}.mjs`), text);

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
@@ -25,6 +26,7 @@ beforeAll(async () => {
     stateDir: withSnapshot(stateDir),
     vars: { LLM_PROVIDER: 'demo' },
     ownRunner: true,
+    runnerEnv: LIGHT_SANDBOX,
     progress: () => undefined,
   });
   installCortex(bin);

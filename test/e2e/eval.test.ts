@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { readDataset } from '../../cli/eval/dataset.ts';
 import type { EvalReport } from '../../cli/eval/report.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
@@ -11,7 +10,7 @@ import type { ScriptedLlm, ScriptedReply, SeenRequest } from '../../cli/scripted
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
-import { cortex as runProgram } from '../support/cortex.ts';
+import { cortexHere, cortex as runProgram } from '../support/cortex.ts';
 import type { CortexResult } from '../support/cortex.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
@@ -56,10 +55,17 @@ beforeAll(async () => {
   llm = await startScriptedLlm(reply);
   system = await startSystem({
     port: await freePort(),
-    runnerPort: await freePort(),
-    stateDir: withSnapshot(stateDir),
-    vars: { LLM_BASE_URL: llm.baseUrl, LLM_MODEL: 'scripted', API_KEYS: `ann:admin:${KEY}` },
-    ownRunner: true,
+    runnerPort: 0,
+    stateDir,
+    vars: {
+      LLM_BASE_URL: llm.baseUrl,
+      LLM_MODEL: 'scripted',
+      API_KEYS: `ann:admin:${KEY}`,
+      // None answers there: no program runs in these cases.
+      RUNNER_URLS: 'http://127.0.0.1:1',
+      RUNNER_SECRET: 'r'.repeat(40),
+    },
+    ownRunner: false,
     progress: () => undefined,
   });
 });
@@ -71,7 +77,7 @@ afterAll(async () => {
 
 async function cortex(...args: string[]): Promise<CortexResult> {
   const env = { CORTEX_URL: system.url, CORTEX_API_KEY: KEY };
-  const result = await runProgram(args, { cwd: work, env });
+  const result = await cortexHere(args, { cwd: work, env });
   expect(`${result.out}${result.err}`).not.toContain(KEY);
   return result;
 }

@@ -1,21 +1,21 @@
 /**
  * What other users and web pages of this machine can reach of `npm start` (X1, H5): each listener of its processes has a known
- * guard, and requests mean the same to the local platform and to the Worker.
+ * guard (start.test.ts has those without the inspector), and requests mean the same to the local platform and to the Worker.
  */
 import { once } from 'node:events';
-import { appendFileSync, cpSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../cli/system/services.ts';
+import { guardsOf, upgrade } from '../support/listener-guards.ts';
 import { listenersOf } from '../support/listeners.ts';
-import type { Listener } from '../support/listeners.ts';
 import { cleanUp, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { MALFORMED_HOSTS, sendRaw } from '../support/raw-http.ts';
+import { sharedPart } from '../support/shared.ts';
 
 afterAll(cleanUp);
 
@@ -24,85 +24,9 @@ const LIGHT = { RUNNER_SANDBOX: 'process', RUNNER_ALLOW_PROCESS: '1', RUNNER_WAR
 
 const portOf = ({ url }: Pick<Started, 'url'>): number => Number(new URL(url).port);
 
-/** The status of the answer to an upgrade to a WebSocket. */
-async function upgrade(port: number, path: string, headers: readonly string[]): Promise<string> {
-  const lines = [
-    `GET ${path} HTTP/1.1`,
-    ...headers,
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ];
-  const socket = connect(port, '127.0.0.1');
-  onTestFinished(() => void socket.destroy());
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-  const [chunk] = (await once(socket, 'data')) as [Buffer];
-  return /^HTTP\/1\.1 \d{3}/.exec(chunk.toString('latin1'))?.[0] ?? '';
-}
-
-type Guard =
-  | 'front'
-  | 'runner'
-  | 'secret of miniflare'
-  | 'folder of this user'
-  | 'secret of the inspector'
-  | 'random address';
-
-/** The guards of all listeners. @throws Error for a listener without a known one */
-async function guardsOf(
-  listeners: readonly Listener[],
-  ports: { front: number; runner: number; state: string },
-): Promise<Guard[]> {
-  const guards: Guard[] = [];
-  for (const listener of listeners) {
-    const { command, type, address } = listener;
-    const isHost = command.includes('cli/system/worker-host');
-    const port = Number(/^127\.0\.0\.1:(\d+)$/.exec(address)?.[1] ?? Number.NaN);
-    if (type === 'tcp' && isHost && port === ports.front) guards.push('front');
-    else if (type === 'tcp' && command.includes('container-runner/main') && port === ports.runner)
-      guards.push('runner');
-    else if (type === 'tcp' && isHost && port > 0) guards.push(await secretOf(port));
-    else if (type === 'unix' && command.includes('workerd') && address.startsWith(join(ports.state, 'sockets/'))) {
-      expect(statSync(dirname(address)).mode & 0o077).toBe(0);
-      guards.push('folder of this user');
-    } else if (type === 'tcp' && command.includes('workerd') && /^127(\.[1-9]\d*){3}:\d+$/.test(address)) {
-      guards.push('random address');
-    } else throw new Error(`A listener without a known guard: ${JSON.stringify(listener)}`);
-  }
-  return guards.toSorted();
-}
-
-/** Two servers of the host have random ports, and both do nothing without their secret. */
-async function secretOf(port: number): Promise<Guard> {
-  const statuses = new Set<string>();
-  const pages = ['Host: 127.0.0.1', 'Host: evil.example'];
-  for (const host of pages) {
-    for (const path of ['/', '/json', '/core/log', '/core/public-url', '/core/do-storage/x', '/core/store-temp-file']) {
-      for (const method of ['GET', 'POST', 'DELETE']) {
-        const lines = [
-          `${method} ${path} HTTP/1.1`,
-          host,
-          'MF-Loopback-Secret: x',
-          'Content-Length: 0',
-          'Connection: close',
-        ];
-        statuses.add(String((await sendRaw(port, lines)).status));
-      }
-    }
-    statuses.add(await upgrade(port, '/', [host]));
-  }
-  if (statuses.has('404')) {
-    expect([...statuses]).toEqual(['404', 'HTTP/1.1 403']);
-    return 'secret of the inspector';
-  }
-  expect([...statuses]).toEqual(['403', 'HTTP/1.1 403']);
-  return 'secret of miniflare';
-}
-
 /** A reverse proxy on this machine. @returns the status of a request through it */
 async function through(
-  system: Started,
+  system: Pick<Started, 'url'>,
   rewrite: (headers: Record<string, string>) => Record<string, string>,
   headers: Record<string, string>,
 ): Promise<number> {
@@ -157,25 +81,11 @@ const PLATFORM_PATHS = [
   String.raw`/cdn-cgi\handler\scheduled`,
 ];
 
-describe.runIf(process.platform === 'linux')('without keys', () => {
-  let system: Started;
-  const state = stateFolder();
-  let runnerPort = 0;
+describe('without keys', () => {
+  let system: Pick<Started, 'url'>;
 
   beforeAll(async () => {
-    runnerPort = await freePort();
-    system = await start({ ...LIGHT, CORTEX_STATE_DIR: state, RUNNER_PORT: String(runnerPort) });
-  });
-  afterAll(() => stop(system));
-
-  test('[X1] every listener has a known guard, and workerd has no inspector and no debug port', async () => {
-    const listeners = listenersOf(processesOf(system));
-    expect(await guardsOf(listeners, { front: portOf(system), runner: runnerPort, state })).toEqual([
-      'folder of this user',
-      'front',
-      'runner',
-      'secret of miniflare',
-    ]);
+    system = { url: await sharedPart('system') };
   });
 
   test.each([

@@ -10,7 +10,10 @@ import { readEvents } from '../../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../cli/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder, stop } from '../support/npm-start.ts';
+import { cortexHere } from '../support/cortex.ts';
+import { guardsOf } from '../support/listener-guards.ts';
+import { listenersOf } from '../support/listeners.ts';
+import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
@@ -30,12 +33,12 @@ afterAll(cleanUp);
 const state = { CORTEX_STATE_DIR: stateFolder() };
 const executions: string[] = [];
 
-async function expectExecutions(url: string): Promise<void> {
+async function expectExecutions(url: string, headers: Record<string, string> = {}): Promise<void> {
   const text = '<response final="true">kept</response>';
-  const ran = await post<RunResult>(`${url}/execute/direct`, { stream: false, protocol_text: text });
+  const ran = await post<RunResult>(`${url}/execute/direct`, { stream: false, protocol_text: text }, headers);
   executions.push(ran.run_id);
   for (const id of executions) {
-    const found = (await (await fetch(`${url}/executions/${id}`)).json()) as RunResult;
+    const found = (await (await fetch(`${url}/executions/${id}`, { headers })).json()) as RunResult;
     expect(found).toMatchObject({ status: 'completed', response: 'kept' });
   }
 }
@@ -52,8 +55,10 @@ async function expectEnd(system: Started, signal: 'SIGINT' | 'SIGTERM'): Promise
 describe('the system with the best sandbox', () => {
   let system: Started;
 
+  const runnerPort = freePort();
+
   beforeAll(async () => {
-    system = await start({ ...state, CORTEX_BUILT_WORKER: '' });
+    system = await start({ ...state, CORTEX_BUILT_WORKER: '', RUNNER_PORT: String(await runnerPort) });
     // The first Python of a sandbox is slow: on a busy machine slower than the timeout of an action.
     const text = '<action type="python" id="p" timeout="200">{"code": "print(1)"}</action>';
     await post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
@@ -151,6 +156,16 @@ describe('the system with the best sandbox', () => {
 
   test('[J1] an execution is found', async () => expectExecutions(system.url));
 
+  test('[K5] doctor recognises the system that runs on the ports of a project, and its runner', async () => {
+    const ports = { PORT: new URL(system.url).port, RUNNER_PORT: String(await runnerPort) };
+    const { out } = await cortexHere(['doctor', '--json'], { cwd: stateFolder(), env: ports });
+    const { findings } = JSON.parse(out) as { findings: { check: string; problem?: string; message: string }[] };
+    expect(findings.filter(({ check }) => check === 'ports')).toEqual([
+      expect.objectContaining({ problem: 'port_of_system', message: `PORT ${ports.PORT} is in use` }),
+      expect.objectContaining({ problem: 'port_of_system', message: `RUNNER_PORT ${ports.RUNNER_PORT} is in use` }),
+    ]);
+  });
+
   test('a state folder in use is reported', async () => {
     const second = launch({ ...state, PORT: String(await freePort()), RUNNER_PORT: String(await freePort()) });
     expect(await exitOf(second)).toBe(1);
@@ -160,21 +175,10 @@ describe('the system with the best sandbox', () => {
   test('SIGINT stops both services and leaves no process and no port behind', async () => expectEnd(system, 'SIGINT'));
 });
 
-test('[J1] a second system over the same state folder, with wasm, finds earlier executions; SIGTERM ends it although its output is not read', async () => {
-  const system = await start({ ...state, RUNNER_SANDBOX: 'wasm' });
-  const text =
-    '<action type="python" id="p" timeout="200">{"code": "print(6 * 7)"}</action><response final="true">$p</response>';
-  const ran = await post<RunResult>(`${system.url}/execute/direct`, { stream: false, protocol_text: text });
-  expect(ran.response).toBe('42');
-  await expectExecutions(system.url);
-  system.process.stdout?.destroy();
-  system.process.stderr?.destroy();
-  await expectEnd(system, 'SIGTERM');
-});
-
-describe('with API keys and a configured model', () => {
+describe('a second system over the same state folder, with wasm, API keys and a configured model', () => {
   const key = 'a-key-of-thirty-two-characters-or-so';
-  const stateDir = stateFolder();
+  const headers = { authorization: `Bearer ${key}` };
+  let runnerPort = 0;
   let llm: ScriptedLlm;
   let system: Started;
 
@@ -185,8 +189,12 @@ describe('with API keys and a configured model', () => {
       ),
       answer('<response final="true">It is $p.</response>'),
     ]);
+    runnerPort = await freePort();
     system = await start({
-      CORTEX_STATE_DIR: stateDir,
+      ...state,
+      RUNNER_SANDBOX: 'wasm',
+      RUNNER_PORT: String(runnerPort),
+      OWNER_OF_KEYLESS: 'ci',
       API_KEYS: `ci:run:${key}`,
       LLM_BASE_URL: llm.baseUrl,
       LLM_MODEL: 'scripted-1',
@@ -212,9 +220,8 @@ describe('with API keys and a configured model', () => {
   test('[L1] an OpenAI-compatible endpoint drives the loop; its key is sent nowhere else', async () => {
     expect(system.output()).toContain('scripted-1 at 127.0.0.1');
     expect(system.output()).not.toContain('sk-e2e');
-    expect(system.output()).toContain('API keys: ci (run, namespace ci)');
+    expect(system.output()).toContain('API keys: ci (run, namespace ci, with what was made without keys)');
     expect(system.output()).not.toContain(key);
-    const headers = { authorization: `Bearer ${key}` };
     const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {}, headers);
     const result = await post<RunResult>(
       `${system.url}/agent/session/${id}/message`,
@@ -232,7 +239,22 @@ describe('with API keys and a configured model', () => {
     expect(JSON.stringify(llm.requests[1]?.body)).toContain('action_result');
   });
 
-  test('[H5] with keys, every route requires one, and a token in a URL reaches no file', async () => {
+  test.runIf(process.platform === 'linux')(
+    '[X1] every listener has a known guard, and workerd has no inspector and no debug port',
+    async () => {
+      const ports = { front: Number(new URL(system.url).port), runner: runnerPort, state: state.CORTEX_STATE_DIR };
+      expect(await guardsOf(listenersOf(processesOf(system)), ports)).toEqual([
+        'folder of this user',
+        'front',
+        'runner',
+        'secret of miniflare',
+      ]);
+    },
+  );
+
+  test('[J1] earlier executions are found', async () => expectExecutions(system.url, headers));
+
+  test('[H5] with keys, every route requires one, SIGTERM ends a system whose output is not read, and a token in a URL reaches no file', async () => {
     const status = async (path: string): Promise<number> => {
       const answered = await fetch(`${system.url}${path}`);
       await answered.arrayBuffer();
@@ -243,8 +265,12 @@ describe('with API keys and a configured model', () => {
     for (const path of ['', '/api', '/api/local/workers', '/api/workers/durable_objects/namespaces']) {
       expect([path, await status(`/cdn-cgi/explorer${path}`)]).toEqual([path, 404]);
     }
-    await stop(system);
-    const files = readdirSync(stateDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    system.process.stdout?.destroy();
+    system.process.stderr?.destroy();
+    await expectEnd(system, 'SIGTERM');
+    const files = readdirSync(state.CORTEX_STATE_DIR, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
     expect(files.length).toBeGreaterThan(0);
     const found = files.filter(({ parentPath, name }) =>
       readFileSync(join(parentPath, name)).includes('nowhere-on-disk'),
