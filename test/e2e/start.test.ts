@@ -1,6 +1,6 @@
-/** `npm start` with a real Worker, a real runner, real sandboxes and real signals. */
+/** `npm start` with a real Worker, a real runner, real sandboxes and real signals; and docs/cli.md, whose examples run there. */
 import { execFile } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +10,7 @@ import { readEvents } from '../../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../cli/system/services.ts';
 import type { RunResult } from '../../src/engine/run/run-result.ts';
-import { cortexHere } from '../support/cortex.ts';
+import { cortexHere, installCortex } from '../support/cortex.ts';
 import { guardsOf } from '../support/listener-guards.ts';
 import { listenersOf } from '../support/listeners.ts';
 import { cleanUp, exitOf, launch, post, processesOf, start, stateFolder } from '../support/npm-start.ts';
@@ -18,7 +18,8 @@ import type { Started } from '../support/npm-start.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import { eventually } from '../support/eventually.ts';
-import { lacks } from '../support/programs.ts';
+import { difference, PageShell, readExamples } from '../support/page-examples.ts';
+import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 
 const POWER = '1606938044258990275541962092341162602522202993782792835301376';
 
@@ -52,8 +53,36 @@ async function expectEnd(system: Started, signal: 'SIGINT' | 'SIGTERM'): Promise
   await expect(fetch(`${system.url}/health`)).rejects.toThrow();
 }
 
+/** A session that is made without keys. */
+let keyless = '';
+const CLERK =
+  'kind: Agent\nversion: "1"\nname: clerk\nsummary: Helps.\npersona: You help.\nimport: {relics: [notes]}\n';
+const note = (call: string, parameters: unknown): unknown => ({
+  agent: 'notes_keeper',
+  stream: false,
+  protocol_text: `<action type="relic" id="r">${JSON.stringify({ name: `notes.${call}`, parameters })}</action><response final="true">$r</response>`,
+});
+
+const EXAMPLES = readExamples(readFileSync('docs/cli.md', 'utf8'));
+
+/** A shell with the program `cortex`, in an empty folder. */
+async function shellOf({ url }: Started): Promise<PageShell> {
+  const [work, bin] = ['work', 'bin'].map((name) => join(stateFolder(), name)) as [string, string];
+  mkdirSync(work);
+  installCortex(bin);
+  const shell = new PageShell(url, work);
+  // A port without a system, where no address is given.
+  await shell.run(`PATH="${bin}:$PATH"\nPORT=${await freePort()}`);
+  return shell;
+}
+
+test('[K4] docs/cli.md has examples', () => {
+  expect(EXAMPLES.length).toBeGreaterThan(0);
+});
+
 describe('the system with the best sandbox', () => {
   let system: Started;
+  let shell: PageShell | null = null;
 
   const runnerPort = freePort();
 
@@ -156,6 +185,26 @@ describe('the system with the best sandbox', () => {
 
   test('[J1] an execution is found', async () => expectExecutions(system.url));
 
+  // In order: later examples use the variables and files of earlier ones.
+  test.skipIf(lacks(...PAGE_PROGRAMS)).each(EXAMPLES)(
+    '[K4] docs/cli.md: the example in line $line',
+    async ({ commands, expected }) => {
+      shell ??= await shellOf(system);
+      expect(difference(expected, await shell.run(commands))).toBeNull();
+    },
+  );
+
+  // After the page, whose export has no manifests.
+  test('[T4] a session, a manifest and a note are made without keys', async () => {
+    keyless = (await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {})).session_id;
+    expect((await fetch(`${system.url}/manifests/agent/clerk`, { method: 'PUT', body: CLERK })).status).toBe(201);
+    const kept = await post<RunResult>(
+      `${system.url}/execute/direct`,
+      note('set', { key: 'milk', value: 'two bottles' }),
+    );
+    expect(kept.status).toBe('completed');
+  });
+
   test('[K5] doctor recognises the system that runs on the ports of a project, and its runner', async () => {
     const ports = { PORT: new URL(system.url).port, RUNNER_PORT: String(await runnerPort) };
     const { out } = await cortexHere(['doctor', '--json'], { cwd: stateFolder(), env: ports });
@@ -195,7 +244,7 @@ describe('a second system over the same state folder, with wasm, API keys and a 
       RUNNER_SANDBOX: 'wasm',
       RUNNER_PORT: String(runnerPort),
       OWNER_OF_KEYLESS: 'ci',
-      API_KEYS: `ci:run:${key}`,
+      API_KEYS: `ci:run:${key},eve:run:key-of-eve-in-this-test`,
       LLM_BASE_URL: llm.baseUrl,
       LLM_MODEL: 'scripted-1',
       LLM_API_KEY: 'sk-e2e',
@@ -220,7 +269,9 @@ describe('a second system over the same state folder, with wasm, API keys and a 
   test('[L1] an OpenAI-compatible endpoint drives the loop; its key is sent nowhere else', async () => {
     expect(system.output()).toContain('scripted-1 at 127.0.0.1');
     expect(system.output()).not.toContain('sk-e2e');
-    expect(system.output()).toContain('API keys: ci (run, namespace ci, with what was made without keys)');
+    expect(system.output()).toContain(
+      'API keys: ci (run, namespace ci, with what was made without keys), eve (run, namespace eve)',
+    );
     expect(system.output()).not.toContain(key);
     const { session_id: id } = await post<{ session_id: string }>(`${system.url}/agent/assistant/session`, {}, headers);
     const result = await post<RunResult>(
@@ -253,6 +304,19 @@ describe('a second system over the same state folder, with wasm, API keys and a 
   );
 
   test('[J1] earlier executions are found', async () => expectExecutions(system.url, headers));
+
+  test('[T4] OWNER_OF_KEYLESS gives what was made without keys to its namespace, and to no other', async () => {
+    const others = { authorization: 'Bearer key-of-eve-in-this-test' };
+    const status = async (path: string, of: Record<string, string>): Promise<number> =>
+      (await fetch(`${system.url}${path}`, { headers: of })).status;
+    const told = async (of: Record<string, string>): Promise<string> =>
+      (await post<RunResult>(`${system.url}/execute/direct`, note('get', { key: 'milk' }), of)).response;
+    for (const path of [`/agent/session/${keyless}`, '/agents/clerk/prompt']) {
+      expect([path, await status(path, headers), await status(path, others)]).toEqual([path, 200, 404]);
+    }
+    expect(await told(headers)).toContain('two bottles');
+    expect(await told(others)).not.toContain('two bottles');
+  });
 
   test('[H5] with keys, every route requires one, SIGTERM ends a system whose output is not read, and a token in a URL reaches no file', async () => {
     const status = async (path: string): Promise<number> => {

@@ -11,7 +11,7 @@ import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
 import { RUNTIME_OBJECTS } from '../../../src/domain/bindings.ts';
 import { SERVICE } from '../../../container-runner/version.ts';
 import { VERSION } from '../../../src/domain/version.ts';
-import { cortex } from '../../support/cortex.ts';
+import { cortexHere } from '../../support/cortex.ts';
 import { Project } from './project.ts';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
@@ -568,7 +568,7 @@ describe('[K5] cortex doctor', () => {
     [['--url', 'http://127.0.0.1:1', '--key', 's3cretpw t0ken'], {}, '--key must be one API key'],
   ];
   test.each(refused)('refuses %j with %j like other commands, and prints no secret', async (args, env, said) => {
-    const { out, err, code } = await cortex(['doctor', ...args], { cwd: PACKAGE_ROOT, env });
+    const { out, err, code } = await cortexHere(['doctor', ...args], { cwd: PACKAGE_ROOT, env });
     expect(err).toContain(said);
     expect(`${out}${err}`).not.toMatch(/s3cretpw|t0ken/);
     expect(code).toBe(2);
