@@ -88,15 +88,32 @@ const GARBAGE: Readonly<Record<string, () => Promise<void> | void>> = {
 };
 
 describe('the ledger is', () => {
-  test.each(Object.entries(GARBAGE))('[R1] %s: it is renamed and reported, and jobs run', async (_, make) => {
+  test.each(Object.entries(GARBAGE))('[R1] %s: it is renamed, and a new one is used', async (_, make) => {
     await make();
+    const open = (): readonly [Ledger, string[]] => {
+      const state = new StateFolder(stateDir, { now: () => NOW, onSetAside: () => undefined });
+      return [openLedger(state, Date.now), state.setAsideNames()];
+    };
+    const [first, names] = open();
+    expect(names).toEqual([`jobs.sqlite${SUFFIX}`]);
+    expect(await fs.lstat(at(names[0] ?? ''))).toBeDefined();
+    expect(first.job('old')).toBeNull();
+    first.add({ id: 'new', session: 'ses_test', kind: 'python', requestHash: 'h' });
+    first.close();
+    // the next start renames nothing
+    const [again, later] = open();
+    expect(again.job('new')).toMatchObject({ id: 'new' });
+    expect(later).toEqual(names);
+    again.close();
+  });
+
+  test('[R1] no ledger: the runner renames it, reports it at each start, and runs jobs', async () => {
+    await fs.writeFile(at('jobs.sqlite'), randomBytes(70_000));
     const first = await start();
     expect((await first.put('new', job({ kind: 'python', code: '1' }))).status).toBe(202);
     expect((await first.ask('GET', '/jobs/old')).status).toBe(404);
     const names = await setAsideIn(first);
     expect(names).toEqual([expect.stringMatching(SET_ASIDE)]);
-    expect(await fs.lstat(at(names[0] ?? ''))).toBeDefined();
-    // the next start renames nothing, and still reports the renamed files
     await first.stop();
     const again = await start();
     expect((await again.ask('GET', '/jobs/new')).status).toBe(200);

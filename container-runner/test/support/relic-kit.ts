@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { DEFAULT_OPERATOR_LIMITS } from '../../operator-limits.ts';
 import type { TestRunner } from './test-runner.ts';
 
 export interface RelicReply {
@@ -30,6 +31,41 @@ export function pythonRelic(source: string, more: Definition = {}): Definition {
 
 export const KEY_VALUE = pythonRelic(shipped('key_value'), { persistent: true });
 export const SQL_STORE = pythonRelic(shipped('sql_store'), { persistent: true });
+
+/** Runs the code that it receives, as a malicious relic could. The code has `out`, its answer, and `me`, the handler. */
+export const EVIL = pythonRelic(`
+import http.server, json, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *a): pass
+    def say(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200); self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body))); self.end_headers(); self.wfile.write(body)
+    def do_GET(self): self.say({})
+    def do_POST(self):
+        out = {}
+        code = json.loads(self.rfile.read(int(self.headers["content-length"])))["code"]
+        try: exec(code, {"out": out, "me": self})
+        except BaseException as fault: out["fault"] = repr(fault)
+        self.say(out)
+http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["RELIC_PORT"])), Handler).serve_forever()
+`);
+
+/** Limits of an operator that states reach soon. */
+export const NARROW = { ...DEFAULT_OPERATOR_LIMITS, diskMb: 64 };
+
+/** Code that makes a state exceed a limit, and words of the reason. */
+export const HOARDERS = {
+  bytes: {
+    code: 'for i in range(40): open(f"/state/{i}", "wb").write(b"x" * 4_000_000)',
+    words: 'more than 64 MiB',
+  },
+  files: {
+    code: 'for i in range(20_000): os.close(os.open(f"/state/{i}", os.O_CREAT))',
+    words: 'more than 16384 files',
+  },
+  directories: { code: 'os.makedirs("/state/a/b"); os.chmod("/state/a", 0)', words: 'cannot be read' },
+} as const;
 
 export class RelicCaller {
   readonly #runner: Pick<TestRunner, 'ask'>;

@@ -61,7 +61,7 @@ export function job(body: JobBody): JobBody {
 
 export async function startRunner(options: Partial<RunnerOptions> = {}): Promise<TestRunner> {
   const stateDir = options.stateDir ?? (await fs.mkdtemp(path.join(os.tmpdir(), 'runner-test-')));
-  if (options.sandbox === 'wasm') withSnapshot(stateDir);
+  if (options.sandboxes === undefined && (options.sandbox ?? 'wasm') === 'wasm') withSnapshot(stateDir);
   const runner = await createRunner({
     host: '127.0.0.1',
     port: 0,

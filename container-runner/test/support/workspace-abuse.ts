@@ -294,8 +294,18 @@ for change in (lambda: os.rmdir("/workspace"), lambda: os.rename("/workspace", "
   },
 };
 
-/** Registers the table's tests for one level. */
-export function describeWorkspaceAbuse(level: Level): void {
+/** Rows that take long at these levels: they run in `test/long/abuse.test.ts`. */
+const LONG: Readonly<Record<string, readonly Level[]>> = {
+  'folders in folders': ['docker', 'bubblewrap'],
+  'paths longer than the system can open': ['docker', 'bubblewrap'],
+  'a hundred thousand files': ['docker', 'bubblewrap'],
+  'more bytes than the workspace has room for': ['wasm'],
+  'sparse files': ['docker', 'bubblewrap'],
+  'a fork bomb that outlives its program': ['docker', 'bubblewrap'],
+};
+
+/** Registers the table's tests for one level: those of the system tests, or those that take long. */
+export function describeWorkspaceAbuse(level: Level, length: 'system' | 'long' = 'system'): void {
   const skip = reasonToSkip(level);
   describe.skipIf(skip !== null)(`workspace, ${level}${skip === null ? '' : ` (skipped: ${skip})`}`, () => {
     let kit: WorkspaceKit;
@@ -313,7 +323,7 @@ export function describeWorkspaceAbuse(level: Level): void {
 
     for (const [name, row] of Object.entries(ROWS)) {
       const attempt = row[level];
-      if (typeof attempt === 'string') continue;
+      if (typeof attempt === 'string' || (LONG[name]?.includes(level) === true) !== (length === 'long')) continue;
       test(`[C7] ${name}`, async () => {
         await kit.ready();
         const patient = { timeoutMs: limits.timeoutMs };

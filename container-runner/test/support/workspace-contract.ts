@@ -38,10 +38,12 @@ export function describeWorkspace(level: SandboxLevel): void {
     afterAll(() => kit.close(), SLOW);
 
     /** A warm sandbox, if the level has warm ones, and one that is started for its program. */
-    describe.each([
+    const STARTS = [
       ['warm', {}],
       ['cold', { memoryMb: 300, diskMb: 80 }],
-    ] as const)('%s', (start, resources) => {
+    ] as const;
+    // without a sandbox, nothing is warm
+    describe.each(STARTS.slice(level === 'process' ? 1 : 0))('%s', (start, resources) => {
       const ready = (): Promise<unknown> => (start === 'warm' ? kit.ready() : Promise.resolve());
 
       test('[C7] python finds its files, executable as given; what it leaves is taken, and its exit code is kept', async () => {
@@ -84,7 +86,7 @@ chmod -x bin/run.sh; chmod +x a.txt; rm gone; mkdir -p new/folder; echo 1 > new/
         expect(receiver.completed).toBe(1);
       });
 
-      testIf(start === 'warm' || hasMounts)(
+      testIf(start === 'warm' || level === 'process')(
         '[C7] a program without a workspace starts in its work directory, and has no folder for files',
         async () => {
           await ready();
@@ -118,8 +120,8 @@ except OSError: print("no")`;
       const crashed = await kit.python('import os; open("x", "w").write("1"); os._exit(4)');
       expect({ exitCode: crashed.exitCode, files: crashed.receiver.files }).toEqual({ exitCode: 4, files: { x: '1' } });
       expect(crashed.receiver.completed).toBe(1);
-      for (const { receiver } of [await kit.python(''), await kit.shell('true')])
-        expect([receiver.entries.size, receiver.completed]).toEqual([0, 1]);
+      const { receiver } = await kit.shell('true');
+      expect([receiver.entries.size, receiver.completed]).toEqual([0, 1]);
     });
 
     test('[C7] a tool starts in its work directory, sees the workspace, and gets its standard input', async () => {
@@ -135,7 +137,9 @@ print(os.path.exists("a.txt"), open(os.environ["CORTEX_WORKSPACE"] + "/a.txt").r
       expect(receiver.files['made']).toBe('1\n');
     });
 
-    test.each(['terminate', 'kill'] as const)('[C7] nothing is taken of a program that is stopped: %s', async (how) => {
+    // where programs can handle the signal to end, the next test has it
+    const ways = level === 'wasm' ? (['terminate', 'kill'] as const) : (['kill'] as const);
+    test.each(ways)('[C7] nothing is taken of a program that is stopped: %s', async (how) => {
       const code = 'open("x", "w").write("1")\nprint("in", flush=True)\nwhile True: pass';
       const { stdout, exitCode, receiver } = await kit.python(code, { onOutput: (_, process) => process[how]() });
       expect({ stdout, completed: receiver.completed }).toEqual({ stdout: 'in\n', completed: 0 });
@@ -193,7 +197,7 @@ process.exit(6);`;
 
     testIf(level === 'docker')('[C7] a reserved container of an image serves programs with and without', async () => {
       const command = 'ls -d /workspace; true';
-      for (const workspace of [true, false, false, true]) {
+      for (const workspace of [true, false]) {
         const held = await kit.sandbox.holdImage?.('busybox');
         const { stdout, receiver } = await kit.image({ command }, { given: workspace ? {} : null }, held);
         expect([stdout, receiver.completed]).toEqual(workspace ? ['/workspace\n', 1] : ['', 0]);
@@ -224,8 +228,12 @@ process.exit(6);`;
         const given = { first: 'x', a: large, b: large };
         // The files that fit would be complete: the others would count as deleted.
         const wish = (): Wish => ({ given, receiver: new MemoryReceiver({ bytes: 3 * large.content.length }) });
-        for (const ran of [await kit.python('print("ran")', wish()), await kit.shell('echo ran', wish())]) {
-          expect({ stdout: ran.stdout, completed: ran.receiver.completed }).toEqual({ stdout: '', completed: 0 });
+        const programs = [kit.python.bind(kit, 'print("ran")')];
+        // the shell unpacks its files in the same way at both levels
+        if (level === 'bubblewrap') programs.push(kit.shell.bind(kit, 'echo ran'));
+        for (const program of programs) {
+          const { stdout, receiver } = await program(wish());
+          expect({ stdout, completed: receiver.completed }).toEqual({ stdout: '', completed: 0 });
         }
       },
     );
