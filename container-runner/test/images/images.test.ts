@@ -129,7 +129,7 @@ describe.skipIf(skip !== null)(`images${skip === null ? '' : ` (skipped: ${skip}
       const build = { files: { 'main.sh': `echo ${secret}` }, entrypoint: 'main.sh', base: 'shell' };
       await runner.put(secret, { session: secret, ...tool(build) });
       const events = await runner.watch(secret, 0, ({ type }) => type === 'exited');
-      const said = events.map(({ data }) => String(data['text'])).join('');
+      const said = events.map(({ data }) => String(data['text'] ?? '')).join('');
       expect(said).toContain(`${secret}\n`);
       const [, built = ''] = /^building (cortex-edge\/tool:[0-9a-f]+)$/m.exec(said) ?? [];
       const { Id: id } = await docker.getImage(built).inspect();
