@@ -161,16 +161,12 @@ sys.exit(1)`;
         expect(JSON.parse(stdout)).toEqual(['{"a":1}', '{"a":1}', true]);
       });
 
-      // docker has the harness of bubblewrap
-      testIf(level !== 'docker')(
-        '[R4] a traceback shows the code of the action and nothing of the runner',
-        async () => {
-          const { stderr, exitCode } = await run(python('def f():\n    raise ValueError("no")\nf()'));
-          expect(exitCode).toBe(1);
-          expect(stderr).toContain('File "code.py", line 2, in f\n    raise ValueError("no")');
-          expect(stderr).not.toContain('harness');
-        },
-      );
+      test('[R4] a traceback shows the code of the action and nothing of the runner', async () => {
+        const { stderr, exitCode } = await run(python('def f():\n    raise ValueError("no")\nf()'));
+        expect(exitCode).toBe(1);
+        expect(stderr).toContain('File "code.py", line 2, in f\n    raise ValueError("no")');
+        expect(stderr).not.toContain('harness');
+      });
 
       test('[R3] [R1] each line is sent when it is printed, and a program can be killed', async () => {
         const id = `lines-${level}`;
