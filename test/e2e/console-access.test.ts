@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { axeViolations, conversationOf, openConsole, say, waitForAction } from '../support/console.ts';
+import { axeViolations, conversationOf, say, waitForAction } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const KEY = 'the-key-of-ann-in-this-test';
@@ -30,14 +30,14 @@ async function stored(page: Page): Promise<string> {
 
 describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U6] the page asks for a key, keeps it in memory only, and sends it in a header only', async () => {
-    const { page, requests, log, faults } = await openConsole(system.browser, system.url);
+    const { page, requests, log, faults } = await system.open();
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await enter(page, 'not-the-key-of-anybody');
     await page.getByText('Unknown API key').waitFor();
     await enter(page, KEY);
     await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
-    await say(page, 'wait 1 second and remember my city is Oslo');
+    await say(page, 'echo: hello');
     await waitForAction(page, /echo_1.*completed/);
     expect(requests.filter((url) => url.includes(KEY))).toEqual([]);
     expect(log.filter((line) => line.includes(KEY))).toEqual([]);
@@ -45,13 +45,12 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     // The address leads back to the session, after the key is given again.
     await page.reload();
     await enter(page, KEY);
-    await conversationOf(page).getByText('remember my city is Oslo').first().waitFor();
+    await conversationOf(page).getByText('echo: hello').first().waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U6] a key that no header can carry is refused like any other, and one can sign in later', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url);
+    const { page, faults } = await system.open();
     await enter(page, 'schlüssel-\u{1f511}');
     await page.getByText('a character above U+00FF').waitFor();
     await page.keyboard.press('Escape');
@@ -62,11 +61,10 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
     expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U6] what was written is gone when the key is forgotten', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, '#/playground');
+    const { page, faults } = await system.open('#/playground');
     await enter(page, KEY);
     const text = page.getByRole('textbox', { name: 'Protocol text' });
     await text.fill('<thought>of one person</thought>');
@@ -76,11 +74,10 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await text.waitFor();
     expect(await text.inputValue()).not.toContain('of one person');
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U6] a sign-in ends with its dialog', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url);
+    const { page, faults } = await system.open();
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();
@@ -113,11 +110,10 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await enter(page, KEY);
     await page.getByRole('button', { name: 'Forget the key' }).waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U6] a shared view that was opened in a tab with a key can be left: the key is there again', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, '#/agents');
+    const { page, faults } = await system.open('#/agents');
     await enter(page, KEY);
     await page.getByRole('link', { name: 'assistant', exact: true }).waitFor();
     await page.goto(`${system.url}/#/sessions/ses_00000000000000000000000000000000?token=nonsense`);
@@ -132,31 +128,24 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     expect(page.url()).not.toContain('view');
     expect(await page.getByRole('dialog').count()).toBe(0);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test.each(['%zz%', 'nonsense', encodeURIComponent('\u{1f511}'), 'a&view=1?token=twice'])(
     '[U6] a link with the token %s says that it is not valid, and the token leaves the address',
     async (token) => {
-      const { page, faults } = await openConsole(
-        system.browser,
-        system.url,
-        `#/sessions/ses_00000000000000000000000000000000?token=${token}`,
-      );
+      const { page, faults } = await system.open(`#/sessions/ses_00000000000000000000000000000000?token=${token}`);
       await page.getByRole('alert').getByText('This link').waitFor();
       expect(page.url()).toMatch(/\?view=1$/);
       for (const role of ['dialog', 'navigation'] as const) expect(await page.getByRole(role).count()).toBe(0);
-      expect(await axeViolations(page)).toEqual([]);
       expect(faults).toEqual([]);
-      await page.close();
     },
   );
 
   test('[U6] a shared view: its token leaves the address at once, and shows neither thoughts nor controls', async () => {
-    const owner = await openConsole(system.browser, system.url);
+    const owner = await system.open();
     await enter(owner.page, KEY);
     await expect.poll(() => owner.page.getByRole('dialog').count()).toBe(0);
-    await say(owner.page, 'wait 1 second');
+    await say(owner.page, 'echo: hello');
     await waitForAction(owner.page, /echo_1.*completed/);
     await owner.page.getByRole('button', { name: 'Share' }).click();
     await owner.page.getByRole('button', { name: 'Create a link' }).click();
@@ -165,7 +154,7 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     const token = /token=([^&]+)/.exec(link)?.[1] ?? '';
     expect(token.length).toBeGreaterThan(20);
 
-    const { page, requests, faults } = await openConsole(system.browser, system.url, link.slice(link.indexOf('#')));
+    const { page, requests, faults } = await system.open(link.slice(link.indexOf('#')));
     await waitForAction(page, /echo_1.*completed/);
     expect(page.url()).not.toContain('token');
     expect(await stored(page)).not.toContain(token);
@@ -185,9 +174,9 @@ describe.skipIf(noChromium !== null)(`with API keys${noChromium === null ? '' : 
     await page.reload();
     await page.getByRole('alert').getByText('This link').waitFor();
     for (const role of ['dialog', 'navigation'] as const) expect(await page.getByRole(role).count()).toBe(0);
+    expect(await axeViolations(page)).toEqual([]);
     await page.getByRole('link', { name: 'Open the console' }).click();
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
     await page.getByRole('navigation').waitFor();
-    await Promise.all([page.close(), owner.page.close()]);
   });
 });

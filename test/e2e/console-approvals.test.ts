@@ -2,16 +2,35 @@
 import type { Locator } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { approveIn, conversationOf, focused, openConsole, say, setHidden, waitForAction } from '../support/console.ts';
+import { approveIn, conversationOf, focused, say, setHidden, waitForAction } from '../support/console.ts';
 import type { ConsolePage } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
-/** The page of all approvals shows those of other files, too. */
-const system = useConsole({ LLM_PROVIDER: 'demo' }, true);
+const system = useConsole();
 
-async function approvalsOf(id: string): Promise<readonly { readonly approval_id: string }[]> {
-  const path = `/agent/session/${id}/approvals`;
-  return (await system.call<{ approvals: { approval_id: string }[] }>('GET', path)).approvals;
+interface Approval {
+  readonly approval_id: string;
+  readonly session_id: string;
+}
+
+async function approvalsOf(id: string): Promise<readonly Approval[]> {
+  return (await system.call<{ approvals: Approval[] }>('GET', `/agent/session/${id}/approvals`)).approvals;
+}
+
+/** The page of all approvals. The requests of other files, which share the system, are not on it. */
+async function openApprovals(sessions: readonly string[]): Promise<ConsolePage> {
+  const opened = await system.open('#/agents');
+  await opened.page.route(
+    ({ pathname }) => pathname === '/approvals',
+    async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { approvals: Approval[] };
+      const approvals = list.approvals.filter(({ session_id: id }) => sessions.includes(id));
+      await route.fulfill({ response, json: { ...list, approvals } });
+    },
+  );
+  await opened.page.goto(`${system.url}/#/approvals`);
+  return opened;
 }
 
 /** Denies the open requests of a session, without the console. */
@@ -36,7 +55,7 @@ async function openTwoRequests(base: number): Promise<TwoRequests> {
     return id;
   };
   const sessions = [await ask(30), await ask(31)] as const;
-  const opened = await openConsole(system.browser, system.url, '#/approvals');
+  const opened = await openApprovals(sessions);
   const cardOf = (power: number): Locator =>
     opened.page.getByRole('article').filter({ hasText: `print(${base}**${power})` });
   await cardOf(31).waitFor();
@@ -46,28 +65,26 @@ async function openTwoRequests(base: number): Promise<TwoRequests> {
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U2] denying an action, with a note', async () => {
     const id = await system.newSession('careful_assistant');
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await system.open(`#/sessions/${id}`);
     await say(page, 'run `ls /` in the shell');
     await page.getByRole('button', { name: 'Deny', exact: true }).waitFor();
     await page.reload();
     await page.getByRole('button', { name: 'Deny', exact: true }).click();
     await waitForAction(page, /shell_1.*(failed|cancelled|skipped)/);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] [U4] an approval is decided on the page of all approvals, while another tab watches', async () => {
     const id = await system.newSession('careful_assistant');
-    const watching = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const watching = await system.open(`#/sessions/${id}`);
     await say(watching.page, 'compute 3**50 in python');
     await approveIn(watching.page).waitFor();
-    const deciding = await openConsole(system.browser, system.url, '#/approvals');
+    const deciding = await openApprovals([id]);
     await deciding.page.getByText('print(3**50)').first().waitFor();
     await approveIn(deciding.page).first().click();
     await conversationOf(watching.page).getByText('717897987691852588770249').first().waitFor();
     await expect.poll(() => approveIn(watching.page).count()).toBe(0);
     expect([...watching.faults, ...deciding.faults]).toEqual([]);
-    await Promise.all([watching.page.close(), deciding.page.close()]);
   });
 
   test('[U4] a request does not move while another one is decided elsewhere', async () => {
@@ -81,7 +98,6 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await expect.poll(() => second.count()).toBe(0);
     expect(await focused(page)).not.toBe('BODY ');
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U4] a decision that comes too late says so, and moves nothing', async () => {
@@ -98,19 +114,17 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     expect(await second.boundingBox()).toEqual(before);
     await denyAll(sessions[1]);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] requests for approval are gone when their run is stopped', async () => {
     const id = await system.newSession('careful_assistant');
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await system.open(`#/sessions/${id}`);
     await say(page, 'compute 2**5 in python, list the files in shell and compute 3**5 in python at the same time');
     await expect.poll(() => approveIn(page).count()).toBe(3);
     await page.getByRole('button', { name: 'Stop' }).click();
     await expect.poll(() => approveIn(page).count()).toBe(0);
     await page.locator('.session-head').getByText('idle').waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] a sub-agent that asks while the page is hidden is shown afterwards', async () => {
@@ -120,7 +134,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       'kind: Agent\nversion: "1.0"\nname: boss\nsummary: It delegates.\npersona: {agent: You help.}\n' +
         'import: {agents: [careful_assistant], tools: [echo]}\n',
     );
-    const { page, faults } = await openConsole(system.browser, system.url);
+    const { page, faults } = await system.open();
     await page.clock.install();
     await page.goto(`${system.url}/?boss#/playground?agent=boss`);
     await page

@@ -2,7 +2,6 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { openConsole } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const system = useConsole();
@@ -13,7 +12,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const id = await system.newSession();
     const put = async (path: string, content: string): Promise<void> =>
       void (await system.call('PUT', `/agent/session/${id}/files/${encodeURIComponent(path)}`, content));
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}?panel=files`);
+    const { page, faults } = await system.open(`#/sessions/${id}?panel=files`);
     const panel = page.getByRole('dialog');
     await panel.getByText('No files.').waitFor();
     expect(await panel.getByText('Workspace').count()).toBe(0);
@@ -45,20 +44,14 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const { files } = await system.call<{ files: { path: string }[] }>('GET', `/agent/session/${id}/files`);
     expect(files.map(({ path }) => path)).toEqual([HOSTILE]);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[C7] [U6] a shared view shows no workspace, and no error', async () => {
     const id = await system.newSession();
     await system.call('PUT', `/agent/session/${id}/files/a`, 'x');
     const { token } = await system.call<{ token: string }>('POST', `/agent/session/${id}/tokens`, { scopes: ['view'] });
-    const { page, faults } = await openConsole(
-      system.browser,
-      system.url,
-      `#/sessions/${id}?panel=files&token=${token}`,
-    );
+    const { page, faults } = await system.open(`#/sessions/${id}?panel=files&token=${token}`);
     await page.getByRole('dialog').getByText('No files.').waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 });

@@ -5,10 +5,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { noChromium } from '../support/chromium.ts';
-import { approveIn, openConsole } from '../support/console.ts';
+import { approveIn } from '../support/console.ts';
+import type { PageOptions } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 
 const LIGHT = { viewport: { width: 1280, height: 800 }, colorScheme: 'light' } as const;
@@ -33,7 +34,7 @@ const step = (title: string) => async (page: Page) => {
   await page.locator('.session-head').getByText('idle').waitFor();
 };
 
-const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page: Page) => Promise<unknown>])[] = [
+const PICTURES: readonly (readonly [string, string, PageOptions, (page: Page) => Promise<unknown>])[] = [
   ['console-start', '', LIGHT, async (page) => await page.getByRole('textbox', { name: 'Message' }).waitFor()],
   ['console-run', '', LIGHT, step('Parallel work')],
   ['console-dark', '', DARK, step('A dependency, one generation')],
@@ -67,14 +68,13 @@ const PICTURES: readonly (readonly [string, string, BrowserContextOptions, (page
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test.each(PICTURES)('the picture %s', async (name, hash, options, prepare) => {
-    const { page, faults } = await openConsole(system.browser, system.url, hash, options);
+    const { page, faults } = await system.open(hash, options);
     await prepare(page);
     await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
     const file = join(target, `${name}.png`);
     await page.screenshot({ path: file });
     expect(statSync(file).size).toBeGreaterThan(LEAST_BYTES);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('every picture of the docs is made here', () => {

@@ -1,4 +1,5 @@
 /** The console in Chromium, on a real system with the demo model and a runner (U1 to U5). */
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { PAYLOADS } from '../console/payloads.ts';
 import { noChromium } from '../support/chromium.ts';
@@ -8,7 +9,6 @@ import {
   conversationOf,
   graphOf,
   isTooWide,
-  openConsole,
   say,
   waitForAction,
 } from '../support/console.ts';
@@ -34,7 +34,7 @@ test('[U1] the page is static, has a strict policy, and answers for no path of t
 
 describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `: ${noChromium}`}`, () => {
   test('[U2] [U3] the tour shows parallel work, a dependency in one generation, and an approval', async () => {
-    const { page, faults, requests } = await openConsole(system.browser, system.url);
+    const { page, faults, requests } = await system.open();
     await page.getByRole('button', { name: 'Run it: Parallel work' }).click();
     const tour = page.getByRole('complementary', { name: 'Tour' });
     await tour.getByText('3 of 3 actions started before the model had finished.').waitFor();
@@ -55,11 +55,10 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await conversationOf(page).getByText('12586269025').first().waitFor();
     expect(faults).toEqual([]);
     expect(requests.filter((url) => !url.startsWith(system.url))).toEqual([]);
-    await page.close();
   });
 
   test('[U2] a reload in the middle of a run shows the whole run, and its end', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
+    const { page, faults } = await system.open(`#/sessions/${await system.newSession()}`);
     await say(page, 'wait 4 seconds and compute 2**64 in python at the same time');
     await waitForAction(page, /echo_1.*running/);
     await page.reload();
@@ -69,11 +68,10 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await conversation.getByText('18446744073709551616').first().waitFor();
     await conversation.getByText('wait 4 seconds and compute').waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] [C3] a client tool is executed by hand', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
+    const { page, faults } = await system.open(`#/sessions/${await system.newSession()}`);
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
     await page.getByText('Client tools', { exact: true }).click();
     await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
@@ -84,11 +82,10 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('button', { name: 'Send result' }).click();
     await conversationOf(page).getByText('Zürich').first().waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] a message with an image and a file; the image is shown through a blob', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${await system.newSession()}`);
+    const { page, faults } = await system.open(`#/sessions/${await system.newSession()}`);
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
       'base64',
@@ -102,13 +99,12 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await expect.poll(() => conversation.locator('img[src^="blob:"]').count()).toBeGreaterThan(0);
     await conversation.getByText('1 x 1 pixels').waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] two tabs of one session show the same', async () => {
     const id = await system.newSession();
-    const one = await openConsole(system.browser, system.url, `#/sessions/${id}`);
-    const other = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const one = await system.open(`#/sessions/${id}`);
+    const other = await system.open(`#/sessions/${id}`);
     await one.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await other.page.getByRole('textbox', { name: 'Message' }).waitFor();
     await say(one.page, 'compute 7**30 in python');
@@ -123,7 +119,6 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       .first()
       .waitFor();
     expect([...one.faults, ...other.faults]).toEqual([]);
-    await Promise.all([one.page.close(), other.page.close()]);
   });
 
   test('[U2] a connection that is cut often loses nothing, and says that it is lost', async () => {
@@ -131,7 +126,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       target: system.url,
       eventsOf: ({ path }) => (path.includes('/events') ? 3 : null),
     });
-    const { page } = await openConsole(system.browser, proxy.url, `#/sessions/${await system.newSession()}`);
+    const { page } = await system.open(`#/sessions/${await system.newSession()}`, { url: proxy.url });
     await say(page, 'compute 2**200 in python and list the files in shell at the same time, then sum it up');
     const conversation = conversationOf(page);
     await conversation.getByText('1606938044258990275541962092341162602522202993782792835301376').first().waitFor();
@@ -141,7 +136,6 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByText('The connection is lost', { exact: false }).waitFor();
     await page.context().setOffline(false);
     await expect.poll(() => page.getByText('The connection is lost', { exact: false }).count()).toBe(0);
-    await page.close();
   });
 
   test('[U3] an action opens with its parameters and output, and the scrubber replays; both are in the address', async () => {
@@ -150,7 +144,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
         '<action type="tool" id="two" mode="async">{"name":"echo","parameters":{"message":"$one.message"},"depends_on":["one"]}</action>' +
         '<response final="true">$two.message</response>',
     );
-    const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await system.open(`#/sessions/${id}`);
     const graph = graphOf(page);
     await graph.getByRole('button', { name: /two.*completed/ }).click();
     const details = page.getByRole('complementary', { name: 'Action two' });
@@ -169,11 +163,10 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.keyboard.press('End');
     await waitForAction(page, /two.*completed/);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U5] the playground plans as one types, and runs', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, '#/playground');
+    const { page, faults } = await system.open('#/playground');
     const text =
       '<action type="tool" id="a" mode="async">{"name":"echo","parameters":{"message":"x"}}</action>' +
       '<action type="tool" id="b" mode="async">{"name":"echo","parameters":{"message":"$a.message"}}</action>' +
@@ -184,15 +177,13 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await page.getByRole('button', { name: /^Run/ }).click();
     await waitForAction(page, /\bb\b.*completed/);
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U4] a pasted manifest is validated as one types', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url, '#/manifests');
+    const { page, faults } = await system.open('#/manifests');
     await page.getByRole('textbox', { name: 'Manifest' }).fill('kind: Tool\nname: mine\nsumary: typo\n');
     await page.getByText('sumary', { exact: false }).nth(1).waitFor();
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   const PLACES = [
@@ -209,54 +200,58 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     '#/system',
   ];
 
-  describe.each([
-    ['light, wide', { colorScheme: 'light' as const, viewport: { width: 1280, height: 800 } }],
-    ['dark, phone', { colorScheme: 'dark' as const, viewport: { width: 360, height: 740 } }],
-  ])('[U1] %s', (_, options) => {
+  const LAPTOP = { width: 1280, height: 800 };
+  const PHONE = { width: 360, height: 740 };
+
+  /** Nothing is cut off, also if text has twice its size. */
+  async function fitsLaptop(page: Page): Promise<void> {
+    expect(await isTooWide(page)).toBe(false);
+    await page.evaluate(() => (document.documentElement.style.fontSize = '200%'));
+    expect(await isTooWide(page)).toBe(false);
+    await page.evaluate(() => (document.documentElement.style.fontSize = ''));
+  }
+
+  async function onDarkPhone(page: Page): Promise<void> {
+    await page.setViewportSize(PHONE);
+    await page.emulateMedia({ colorScheme: 'dark' });
+  }
+
+  describe('[U1] wide and light, with text at 200 %, and dark on a phone', () => {
     test.each(PLACES)('axe finds nothing at /%s, and nothing is cut off', async (hash) => {
-      const { page, faults } = await openConsole(system.browser, system.url, hash, options);
+      const { page, faults } = await system.open(hash, { viewport: LAPTOP });
       await page.getByRole('heading', { level: 1 }).waitFor();
       await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
       expect(await axeViolations(page)).toEqual([]);
+      await fitsLaptop(page);
+      await onDarkPhone(page);
+      expect(await axeViolations(page)).toEqual([]);
       expect(await isTooWide(page)).toBe(false);
       expect(faults).toEqual([]);
-      await page.close();
     });
 
     test('axe finds nothing in a session with a run, an open approval and a selected action', async () => {
       const id = await system.newSession('careful_assistant');
-      const { page, faults } = await openConsole(system.browser, system.url, `#/sessions/${id}`, options);
+      const { page, faults } = await system.open(`#/sessions/${id}`, { viewport: LAPTOP });
       await say(page, 'compute 2**99 in python');
       await approveIn(page).waitFor();
-      expect(await axeViolations(page)).toEqual([]);
-      if (options.viewport.width < 600) await page.getByRole('button', { name: 'Run', exact: true }).click();
       await graphOf(page)
         .getByRole('button', { name: /python_1/ })
         .click();
+      await page.getByRole('complementary', { name: 'Action python_1' }).waitFor();
       expect(await axeViolations(page)).toEqual([]);
-      expect(await isTooWide(page)).toBe(false);
+      await fitsLaptop(page);
+      await onDarkPhone(page);
+      for (const side of ['Chat', 'Run']) {
+        await page.getByRole('button', { name: side, exact: true }).click();
+        expect(await axeViolations(page)).toEqual([]);
+        expect(await isTooWide(page)).toBe(false);
+      }
       expect(faults).toEqual([]);
-      await page.close();
     });
   });
 
-  test('[U1] text at 200 % is readable: nothing is cut off at the width of a small laptop', async () => {
-    for (const hash of [
-      ...PLACES,
-      `#/sessions/${(await system.execute('<action type="tool" id="one">{"name":"echo","parameters":{}}</action><response final="true">done</response>')).session_id}`,
-    ]) {
-      const { page } = await openConsole(system.browser, system.url, hash, { viewport: { width: 1280, height: 800 } });
-      await page.getByRole('heading', { level: 1 }).waitFor();
-      await page.evaluate(() => (document.documentElement.style.fontSize = '200%'));
-      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-      expect([hash, await isTooWide(page)]).toEqual([hash, false]);
-      expect([hash, await axeViolations(page)]).toEqual([hash, []]);
-      await page.close();
-    }
-  });
-
   test('[U1] by keyboard alone: a message, its run, an action, and back', async () => {
-    const { page, faults } = await openConsole(system.browser, system.url);
+    const { page, faults } = await system.open();
     const reach = async (name: string | RegExp, role: 'button' | 'textbox' | 'link'): Promise<void> => {
       const target = page.getByRole(role, { name }).first();
       await target.waitFor();
@@ -267,17 +262,16 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       throw new Error(`Tab does not reach ${String(name)}`);
     };
     await reach('Message', 'textbox');
-    await page.keyboard.type('compute 5**40 in python and wait 1 second at the same time');
+    await page.keyboard.type('compute 5**40 in python');
     await page.keyboard.press('Enter');
     await page.getByText('9094947017729282379150390625').first().waitFor();
-    await reach(/python_1|echo_1/, 'button');
+    await reach(/python_1/, 'button');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await expect.poll(() => page.url()).toContain('action=1.');
     await page.keyboard.press('Escape');
     await expect.poll(() => page.url()).not.toContain('action=');
     expect(faults).toEqual([]);
-    await page.close();
   });
 
   test('[U2] hostile text of a model, a tool and a name is inert, and loads nothing from elsewhere', async () => {
@@ -290,11 +284,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       `<action type="tool" id="payload" mode="async">${body}</action><thought>${quoted.join('\n\n').replaceAll('<', '&lt;')}</thought>` +
         `<response final="true">${quoted.join('\n\n---\n\n')}\n\n$payload.message</response>`,
     );
-    const { page, faults, requests } = await openConsole(
-      system.browser,
-      system.url,
-      `#/sessions/${id}?action=1.payload`,
-    );
+    const { page, faults, requests } = await system.open(`#/sessions/${id}?action=1.payload`);
     await expect.poll(() => conversationOf(page).innerText()).toContain('alert');
     const unsafe = await page.evaluate(() =>
       [...document.querySelectorAll('main *')].flatMap((element) => [
@@ -317,6 +307,5 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     }
     expect(requests.filter((url) => !url.startsWith(system.url) && !url.startsWith('blob:'))).toEqual([]);
     expect(faults).toEqual([]);
-    await page.close();
   });
 });

@@ -5,7 +5,7 @@ import { startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import { traced } from '../support/browser-trace.ts';
 import { noChromium, startChromium } from '../support/chromium.ts';
-import { conversationOf, graphOf, openConsole, say } from '../support/console.ts';
+import { conversationOf, graphOf, newPage, say, showConsole } from '../support/console.ts';
 import { useConsole } from '../support/use-console.ts';
 import { LARGE_RUN, largeRunModel } from '../support/large-run.ts';
 
@@ -32,7 +32,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     const { session_id: id } = (await response.json()) as { session_id: string };
     // The trace is of the whole browser.
     await using browser = await startChromium();
-    const { page, faults } = await openConsole(browser, system.url, `#/sessions/${id}`);
+    const { page, faults } = await showConsole(await newPage(browser), `${system.url}/#/sessions/${id}`);
     await page.getByRole('textbox', { name: 'Message' }).waitFor();
     const live = await traced(browser, page, async () => {
       await say(page, 'do all of it');

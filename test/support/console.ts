@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
@@ -49,16 +49,27 @@ export interface ConsolePage {
   readonly log: string[];
 }
 
-/** @param hash the view, such as `#/agents` */
-export async function openConsole(
-  browser: Browser,
-  url: string,
-  hash = '',
-  options: BrowserContextOptions = {},
-): Promise<ConsolePage> {
-  const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce', ...options });
+/** What tests listen to. */
+const HEARD = ['pageerror', 'console', 'dialog', 'request', 'requestfinished', 'requestfailed'] as const;
+
+/** An empty page with a profile of its own. */
+export async function newPage(browser: Browser): Promise<Page> {
+  const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce' });
   // Only ends a test that hangs: a busy machine may take long.
   page.setDefaultTimeout(120_000);
+  return page;
+}
+
+export interface PageOptions {
+  readonly viewport?: { readonly width: number; readonly height: number };
+  readonly colorScheme?: 'light' | 'dark';
+}
+
+/** @param address of the console, with the view, such as `#/agents` */
+export async function showConsole(page: Page, address: string, options: PageOptions = {}): Promise<ConsolePage> {
+  const { viewport = { width: 1280, height: 720 }, colorScheme = 'light' } = options;
+  await page.setViewportSize(viewport);
+  await page.emulateMedia({ colorScheme });
   const opened: ConsolePage = { page, faults: [], requests: [], log: [] };
   page.on('pageerror', ({ message }) => opened.faults.push(message));
   page.on('console', (message) => {
@@ -68,8 +79,15 @@ export async function openConsole(
     if (message.type() === 'error' && !isStatus) opened.faults.push(message.text());
   });
   page.on('request', (request) => opened.requests.push(request.url()));
-  await page.goto(`${url}/${hash}`);
+  await page.goto(address);
   return opened;
+}
+
+/** Ends what a test did in the page: a page costs less than half when it is used again. @param url of the system */
+export async function leaveConsole(page: Page, url: string): Promise<void> {
+  for (const event of HEARD) page.removeAllListeners(event);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.goto(`${url}/icon.svg`);
 }
 
 interface AxeResult {
@@ -82,11 +100,12 @@ interface AxeResult {
 
 /** What axe finds against WCAG 2.2 AA in the page as it is now, one line for each element. */
 export async function axeViolations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
+  if (await page.evaluate(() => !('axe' in globalThis))) await page.evaluate(AXE);
   const { violations } = await page.evaluate<AxeResult, readonly string[]>(
     async (rules) =>
       await (globalThis as unknown as { axe: { run: (options: object) => Promise<AxeResult> } }).axe.run({
         runOnly: { type: 'tag', values: rules },
+        resultTypes: ['violations'],
       }),
     RULES,
   );

@@ -1,14 +1,21 @@
 /** A system with the console, and a browser, for the tests of a file. */
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { noChromium, openChromium } from './chromium.ts';
-import { startConsoleSystem } from './console.ts';
-import type { ConsoleSystem } from './console.ts';
+import { leaveConsole, newPage, showConsole, startConsoleSystem } from './console.ts';
+import type { ConsolePage, ConsoleSystem, PageOptions } from './console.ts';
 import { sharedPart } from './shared.ts';
 
 export interface ConsoleOfFile {
   readonly url: string;
-  readonly browser: Browser;
+  /**
+   * The console in a page that no other test uses at the same time. After the test, others use the page: a test that has
+   * changed its clock closes it.
+   *
+   * @param hash the view, such as `#/agents`
+   * @param options `url` if it is not the system's own
+   */
+  readonly open: (hash?: string, options?: PageOptions & { readonly url?: string }) => Promise<ConsolePage>;
   /** A request that succeeds. @param body is sent as JSON; a string as it is. @returns the parsed answer */
   readonly call: <T>(method: string, path: string, body?: object | string) => Promise<T>;
   /** @returns its id */
@@ -33,10 +40,19 @@ export function useConsole(
   let system: { readonly url: string } | null = null;
   let own: ConsoleSystem | null = null;
   let browser: Browser | null = null;
+  const free: Page[] = [];
+  const used: Page[] = [];
   beforeAll(async () => {
     if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars, hasRunner);
     system = own ?? { url: await sharedPart('system') };
     if (noChromium === null) browser = await openChromium();
+  });
+  afterEach(async () => {
+    for (const page of used.splice(0)) {
+      if (page.isClosed()) continue;
+      await leaveConsole(page, only(system).url);
+      free.push(page);
+    }
   });
   afterAll(async () => {
     await browser?.close();
@@ -57,8 +73,10 @@ export function useConsole(
     get url() {
       return only(system).url;
     },
-    get browser() {
-      return only(browser);
+    async open(hash = '', { url = only(system).url, ...options } = {}) {
+      const page = free.pop() ?? (await newPage(only(browser)));
+      used.push(page);
+      return await showConsole(page, `${url}/${hash}`, options);
     },
     call,
     newSession: async (agent = 'assistant', more = {}) =>
