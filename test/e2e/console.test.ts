@@ -57,30 +57,21 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     expect(requests.filter((url) => !url.startsWith(system.url))).toEqual([]);
   });
 
-  test('[U2] a reload in the middle of a run shows the whole run, and its end', async () => {
-    const { page, faults } = await system.open(`#/sessions/${await system.newSession()}`);
-    await say(page, 'wait 4 seconds and compute 2**64 in python at the same time');
-    await waitForAction(page, /echo_1.*running/);
-    await page.reload();
-    await waitForAction(page, /echo_1.*running/);
-    await waitForAction(page, /echo_1.*completed/);
-    const conversation = conversationOf(page);
-    await conversation.getByText('18446744073709551616').first().waitFor();
-    await conversation.getByText('wait 4 seconds and compute').waitFor();
-    expect(faults).toEqual([]);
-  });
-
-  test('[U2] [C3] a client tool is executed by hand', async () => {
+  test('[U2] [C3] a client tool is executed by hand; a reload in the middle shows the whole run, and its end', async () => {
     const { page, faults } = await system.open(`#/sessions/${await system.newSession()}`);
     const tools = [{ name: 'get_location', description: 'Where the user is', parameters: { type: 'object' } }];
     await page.getByText('Client tools', { exact: true }).click();
     await page.getByRole('textbox', { name: /Tools that you execute/ }).fill(JSON.stringify(tools));
-    await say(page, 'use get_location');
+    await say(page, 'use get_location and compute 2**64 in python at the same time');
     await page.getByRole('textbox', { name: /result/i }).waitFor();
     await page.reload();
+    const conversation = conversationOf(page);
+    await conversation.getByText('use get_location and compute').first().waitFor();
+    await waitForAction(page, /python_1.*completed/);
     await page.getByRole('textbox', { name: /result/i }).fill('{"city": "Zürich"}');
     await page.getByRole('button', { name: 'Send result' }).click();
-    await conversationOf(page).getByText('Zürich').first().waitFor();
+    await conversation.getByText('Zürich').first().waitFor();
+    await conversation.getByText('18446744073709551616').first().waitFor();
     expect(faults).toEqual([]);
   });
 
