@@ -7,7 +7,7 @@ import type { SeenRequest, ScriptedReply } from '../cli/scripted-llm/server.ts';
 import { traced } from '../test/support/browser-trace.ts';
 import type { BrowserTrace } from '../test/support/browser-trace.ts';
 import { startChromium } from '../test/support/chromium.ts';
-import { openConsole, say, startConsoleSystem } from '../test/support/console.ts';
+import { newPage, say, showConsole, startConsoleSystem } from '../test/support/console.ts';
 import type { ConsoleSystem } from '../test/support/console.ts';
 import { LARGE_RUN, largeRunModel } from '../test/support/large-run.ts';
 import { percentile, table, writeSection } from './report.ts';
@@ -52,7 +52,7 @@ async function newSession(url: string): Promise<string> {
 }
 
 async function idle(url: string): Promise<string[]> {
-  const { page } = await openConsole(browser, url, `#/sessions/${await newSession(url)}`);
+  const { page } = await showConsole(await newPage(browser), `${url}/#/sessions/${await newSession(url)}`);
   const trace = await traced(browser, page, async () => await page.waitForTimeout(IDLE_MS));
   const row = rowOf('no run', trace, await page.locator('*').count());
   await page.close();
@@ -62,7 +62,7 @@ async function idle(url: string): Promise<string[]> {
 async function measure(url: string, generations: number): Promise<string[][]> {
   model = largeRunModel(generations);
   const actions = generations * LARGE_RUN.actionsPerGeneration;
-  const { page } = await openConsole(browser, url, `#/sessions/${await newSession(url)}`);
+  const { page } = await showConsole(await newPage(browser), `${url}/#/sessions/${await newSession(url)}`);
   const done = async (): Promise<void> =>
     await page.getByRole('region', { name: 'Conversation' }).getByText('All actions are done.').first().waitFor();
   const live = await traced(browser, page, async () => {

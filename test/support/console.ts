@@ -4,7 +4,6 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { withSnapshot } from '../../container-runner/test/support/python-snapshot.ts';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 
@@ -17,17 +16,14 @@ export interface ConsoleSystem extends AsyncDisposable {
 }
 
 /** Without a runner. */
-export async function startConsoleSystem(
-  vars: Readonly<Record<string, string>>,
-  hasRunner = false,
-): Promise<ConsoleSystem> {
+export async function startConsoleSystem(vars: Readonly<Record<string, string>>): Promise<ConsoleSystem> {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-console-'));
   const system = await startSystem({
     port: await freePort(),
-    runnerPort: hasRunner ? await freePort() : 0,
-    stateDir: hasRunner ? withSnapshot(folder) : folder,
+    runnerPort: 0,
+    stateDir: folder,
     vars,
-    ownRunner: hasRunner,
+    ownRunner: false,
     progress: () => undefined,
   });
   return {

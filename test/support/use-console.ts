@@ -31,11 +31,9 @@ export interface ConsoleOfFile {
  *
  * @param vars of a system that this file has for itself, or what gets them before the first test. Default: the system that
  *   the files share, with the demo model and a runner
- * @param hasRunner whether the own system has one
  */
 export function useConsole(
   vars?: Readonly<Record<string, string>> | (() => Promise<Readonly<Record<string, string>>>),
-  hasRunner = false,
 ): ConsoleOfFile {
   let system: { readonly url: string } | null = null;
   let own: ConsoleSystem | null = null;
@@ -43,7 +41,7 @@ export function useConsole(
   const free: Page[] = [];
   const used: Page[] = [];
   beforeAll(async () => {
-    if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars, hasRunner);
+    if (vars !== undefined) own = await startConsoleSystem(typeof vars === 'function' ? await vars() : vars);
     system = own ?? { url: await sharedPart('system') };
     if (noChromium === null) browser = await openChromium();
   });
