@@ -68,7 +68,7 @@ function late(work: () => Promise<Record<string, unknown>>): Response {
       }
     },
   });
-  return new Response(body, { headers: { 'content-type': 'application/json', 'cache-control': 'no-cache' } });
+  return new Response(body, { headers: { 'content-type': 'application/json' } });
 }
 
 function answerJson(answer: RelicAnswer, name: string, timeoutMs: number): Record<string, unknown> {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bodyBytes } from '../support/body-bytes.ts';
-import { FileCommands } from '../../cli/chat/files.ts';
+import { Commands } from '../../cli/chat/commands.ts';
 import { Api } from '../../cli/chat/question.ts';
 import { Refusal } from '../../cli/terminal/connection.ts';
 import type { SessionKit } from '../support/session-kit.ts';
@@ -53,17 +53,15 @@ async function chat(answers: readonly (string | null)[] = []): Promise<Chat> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const asked: string[] = [];
-  const commands = new FileCommands(new Api({ url: `http://127.0.0.1:${port}`, key: 'k-own' }), async (question) => {
+  const api = new Api({ url: `http://127.0.0.1:${port}`, key: 'k-own' });
+  const commands = new Commands(api, ID, async (question) => {
     asked.push(question);
     return await Promise.resolve(answers[asked.length - 1] ?? null);
   });
   return {
     kit,
     asked,
-    say: async (line) => {
-      const [, name = '', given = ''] = /^\/(\w+) ?(.*)$/.exec(line) ?? [];
-      return await commands.command(name, given, ID);
-    },
+    say: async (line) => (await commands.command(line))?.text ?? 'a message',
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

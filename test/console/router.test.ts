@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { href, parseRoute } from '../../console/app/router.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { go, href, parseRoute, setQuery } from '../../console/app/router.ts';
 
 describe('[U3] the address of a view', () => {
   test.each<[string, string[], Record<string, string>]>([
@@ -27,5 +27,16 @@ describe('[U3] the address of a view', () => {
   ])('%j comes back as it was written', (path, query) => {
     const known = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
     expect(parseRoute(href(path, query))).toEqual({ path, query: known });
+  });
+
+  test('another view is an entry in the history, a detail of the same view is none', () => {
+    const entries: string[] = [];
+    const noted = (how: string) => (_state: unknown, _title: string, to: string) => entries.push(`${how} ${to}`);
+    vi.stubGlobal('history', { pushState: noted('new'), replaceState: noted('same') });
+    onTestFinished(() => void vi.unstubAllGlobals());
+    go('#/sessions');
+    setQuery({ tab: 'log' });
+    go('#/');
+    expect(entries).toEqual(['new #/sessions', 'same #/sessions?tab=log', 'new #/']);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { limits } from '../../src/domain/limits.ts';
 import { parseBody } from '../../src/http/body.ts';
 import { readForm } from '../../src/http/multipart.ts';
@@ -47,6 +48,14 @@ describe('[H4] a body that does not fit is refused with the member, what is wron
     ['no object', headBody, undefined, 'The body: Invalid input: expected object, received undefined'],
   ])('%s', (_what, schema, body, message) => {
     expect(faultOf(() => validate(schema, body))).toContain(message);
+  });
+
+  test.each<[string, z.ZodType, unknown]>([
+    ['unknown members', z.strictObject({}), Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`x${at}`, at]))],
+    ['values of another type', z.array(z.string()), Array.from({ length: 30 }, (_, at) => at)],
+  ])('of many %s, 20 are described', (_what, schema, body) => {
+    const issues = Array.from({ length: 20 }, () => expect.anything());
+    expect(() => validate(schema, body)).toThrow(expect.objectContaining({ details: { issues } }));
   });
 
   test('each issue has its path and its message', () => {

@@ -230,3 +230,10 @@ describe('[O4] calls that depend on a result', () => {
     expect(measures.mistakes.map(({ code }) => code)).toEqual(premature === 0 ? [] : ['premature_call']);
   });
 });
+
+test('[O4] a run that fails for another reason is a wrong answer', async () => {
+  const { measures } = await single(says(BOTH), task);
+  const message = expect.stringContaining('the run is failed: No answer within 20 iterations');
+  expect(measures).toMatchObject({ solved: false, endpointError: null, reason: message });
+  expect(measures.mistakes.at(-1)).toMatchObject({ code: 'wrong_answer', message });
+});

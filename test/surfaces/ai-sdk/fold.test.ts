@@ -101,33 +101,41 @@ test('[E1] every cut of the events ends with an error, unless the run has ended 
   }
 });
 
+const HEAD = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
+const event = (seq: number | null, type: string, data: object): SessionEvent =>
+  ({ seq, type, ...HEAD, data }) as unknown as SessionEvent;
+/** A response that goes on after a wait, as it arrives. */
+const WAITED = [
+  event(1, 'iteration_started', { iteration: 1 }),
+  event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 }),
+  event(3, 'response_started', { final: true, completes: 1 }),
+];
+const PATCHES = ['It ', 'is ', 'teal.'].map((delta, n) =>
+  event(null, 'response', { segment: 3, offset: n * 3, delta }),
+);
+
 test('[E1] text that follows a wait in the same generation is whole, however it is cut', async () => {
-  const head = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
-  const event = (seq: number | null, type: string, data: object): SessionEvent =>
-    ({ seq, type, ...head, data }) as unknown as SessionEvent;
-  const waited = [
-    event(1, 'iteration_started', { iteration: 1 }),
-    event(2, 'agent_waiting', { reason: 'client_tools', iterations: 1 }),
-    event(3, 'response_started', { final: true, completes: 1 }),
-  ];
-  const patches = ['It ', 'is ', 'teal.'].map((delta, n) =>
-    event(null, 'response', { segment: 3, offset: n * 3, delta }),
-  );
   const ended = [
     event(4, 'response_completed', { segment: 3, content: 'It is teal.', final: true }),
     event(5, 'agent_completed', { response: 'It is teal.', iterations: 1, usage: {} }),
   ];
-  const live = await messageOf(framesOf([...waited, ...patches, ...ended]));
+  const live = await messageOf(framesOf([...WAITED, ...PATCHES, ...ended]));
   expect(live?.parts.filter(({ type }) => type === 'text')).toEqual([
     { type: 'text', text: 'It is teal.', state: 'done' },
   ]);
-  expect(live).toEqual(await messageOf(framesOf([...waited, ...ended])));
+  expect(live).toEqual(await messageOf(framesOf([...WAITED, ...ended])));
+});
+
+test('[E1] text that is still being written is ended before the error of a lost connection', async () => {
+  const frames = framesOf([...WAITED, ...PATCHES.slice(0, 2)], 'connection_lost');
+  expect(
+    chunksOf(frames)
+      .slice(-3)
+      .map(({ type }) => type),
+  ).toEqual(['text-end', 'finish-step', 'error']);
 });
 
 test('[E1] a cancelled run ends with abort: the client keeps what it has, without an error', async () => {
-  const head = { session_id: 's', run_id: 'run_1', iteration: 1, timestamp: 0 };
-  const event = (seq: number, type: string, data: object): SessionEvent =>
-    ({ seq, type, ...head, data }) as unknown as SessionEvent;
   const frames = framesOf([
     event(1, 'iteration_started', { iteration: 1 }),
     event(2, 'text_started', {}),

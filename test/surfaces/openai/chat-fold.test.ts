@@ -84,7 +84,11 @@ describe('[E2] a run that calls a tool of the client', async () => {
       (document as { choices: { message: object; finish_reason: string }[] }).choices;
     expect(choices(documentOf(journaledOnly(events)))[0]).toMatchObject({
       finish_reason: 'tool_calls',
-      message: { content: 'One moment.', reasoning_content: 'I ask.' },
+      message: {
+        content: 'One moment.',
+        reasoning_content: 'I ask.',
+        tool_calls: [{ type: 'function', function: { name: 'pick' } }],
+      },
     });
     expect(choices(documentOf(journaledOnly(events), { after: wait }))[0]).toMatchObject({
       finish_reason: 'stop',
