@@ -87,6 +87,13 @@ test.each([
   expect(await cortex(name)).toEqual({ out: '', err: `${said}\n`, code: 2 });
 });
 
+test('[K4] only what was typed wrongly is followed by the usage', async () => {
+  const { out, err, code } = await cortex('sessions', 'list', '--url', 'http://127.0.0.1:9');
+  expect([out, code]).toEqual(['', 3]);
+  expect(err).toContain('no system at http://127.0.0.1:9');
+  expect(err).not.toContain('usage:');
+});
+
 describe('[K4] the pages list exactly the commands', () => {
   const page = read('docs/cli.md');
   const table = page.slice(page.indexOf('\n## Commands'), page.indexOf('\n## Which system'));

@@ -26,6 +26,7 @@ test('[C2] images, sounds and embedded resources are files, and links stay links
         text('see'),
         { type: 'image', mimeType: 'image/png', data: 'AAAA' },
         { type: 'audio', mimeType: 'audio/x-wav', data: 'AAAA' },
+        { type: 'image', mimeType: 'picture', data: 'AAAA' },
         { type: 'resource', resource: { uri: 'demo://notes/a.txt?x', mimeType: 'text/plain', text: 'note' } },
         { type: 'resource', resource: { uri: 'demo://', blob: 'AAAA' } },
         { type: 'resource_link', uri: 'demo://b', name: 'B' },
@@ -38,6 +39,7 @@ test('[C2] images, sounds and embedded resources are files, and links stay links
       files: [
         { name: 'image-2.png', content_type: 'image/png', base64: 'AAAA' },
         { name: 'audio-3.wav', content_type: 'audio/x-wav', base64: 'AAAA' },
+        { name: 'image-4', content_type: 'picture', base64: 'AAAA' },
         { name: 'a.txt', uri: 'demo://notes/a.txt?x', content_type: 'text/plain', text: 'note' },
         { name: 'demo:', uri: 'demo://', base64: 'AAAA' },
       ],

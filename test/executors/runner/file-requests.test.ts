@@ -29,14 +29,14 @@ const LEFT = {
 
 /** Reads one file from a runner with these answers; the clock advances whenever the client waits. */
 async function read(
-  answers: readonly (() => Response)[],
+  answers: readonly ((signal: AbortSignal) => Response | Promise<Response>)[],
   signal = new AbortController().signal,
 ): Promise<{ readonly text: string; readonly requests: number }> {
   const clock = new VirtualClock();
   let requests = 0;
-  const answer = async (): Promise<Response> => {
+  const answer: ConstructorParameters<typeof FileRequests>[0] = async (_method, _target, _body, ended) => {
     requests += 1;
-    return (answers[Math.min(requests, answers.length) - 1] ?? found)();
+    return await (answers[Math.min(requests, answers.length) - 1] ?? found)(ended);
   };
   const files = new FileRequests(answer, clock).withFiles(LEFT, 'ses_1').workspace?.read([HASH], signal) ?? [];
   let isDone = false;
@@ -77,6 +77,17 @@ describe('[C7] the files of a program that has ended', () => {
     };
     await expect(read([refusal])).rejects.toMatchObject({ code: 'runner_rejected' });
     expect(requests).toBe(1);
+  });
+
+  test('are lost with the reason if the runner never answers', async () => {
+    const silent = async (signal: AbortSignal): Promise<Response> =>
+      await new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      });
+    await expect(read([silent])).rejects.toMatchObject({
+      code: 'runner_unavailable',
+      message: expect.stringContaining(`no answer within ${limits.workspaceTransferMs / 1_000} s`),
+    });
   });
 
   test('are lost if the runner stays away for as long as a running job would be waited for', async () => {
