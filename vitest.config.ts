@@ -62,7 +62,7 @@ const worker = (): ReturnType<typeof cloudflareTest> =>
   });
 
 /** Each workerd imports 800 modules, which takes longer than most files: two of them run all files, after the other projects. */
-const IN_TWO = { isolate: false, maxWorkers: 2, sequence: { groupOrder: 1 } };
+const IN_TWO = { isolate: false, maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -293,7 +293,9 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
       ]),
     );
     expect(unsafe).toEqual([]);
-    for (const link of await page.locator('main a[href^=http]').all()) {
+    const links = await page.locator('main a[href^=http]').all();
+    expect(links.length).toBeGreaterThan(0);
+    for (const link of links) {
       expect(await link.getAttribute('rel')).toContain('noopener');
     }
     expect(requests.filter((url) => !url.startsWith(system.url) && !url.startsWith('blob:'))).toEqual([]);

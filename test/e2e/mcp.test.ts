@@ -255,7 +255,7 @@ describe('a server that means harm', () => {
     expect(result.response).toBe(`It says: ${TAGS}`);
     // The prompt has no tag that the server wrote.
     expect(latestPrompt()).toContain('before ');
-    expect(latestPrompt()).not.toContain('<action type=\\"tool\\" name=\\"remove\\"');
+    expect(latestPrompt()).not.toMatch(/<action type=[\\"]+tool[\\"]+ name=[\\"]+remove/);
   });
 
   test('[X2] redirects to a private address: nothing is sent there', async () => {
@@ -271,6 +271,8 @@ describe('a server that means harm', () => {
     const result = await run(session, `${act('w', 'work')}<response final="true">$w.action</response>`);
     expect(result.response).toBe('decline');
     expect(hostile.asking.replies).toEqual([{ action: 'decline' }]);
-    expect((await eventsOf(result)).filter(({ type }) => type.startsWith('approval'))).toEqual([]);
+    const types = (await eventsOf(result)).map(({ type }) => type);
+    expect(types).toContain('agent_completed');
+    expect(types.filter((type) => type.startsWith('approval'))).toEqual([]);
   });
 });

@@ -163,6 +163,7 @@ describe.skipIf(skip !== null)(`one runner with a Docker engine${skip === null ?
     expect(kept.response).toBe('1');
     const label = [`cortex-edge.space=${spaceOf(kept)}`];
     const found = await docker.listContainers({ filters: { label } });
+    expect((await docker.listVolumes({ filters: { label } })).Volumes).not.toEqual([]);
     const service = found.find(({ HostConfig: host }) => host.NetworkMode.startsWith('container:'));
     await docker.getContainer(service?.Id ?? '').kill({ signal: 'SIGKILL' });
     expect((await ask('what was it?')).response).toBe('42');

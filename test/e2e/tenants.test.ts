@@ -111,7 +111,9 @@ describe('[X3] the secrets of tools', () => {
       protocol_text: '<action name="ask" id="a">{}</action>',
       stream: false,
     });
-    expect(await run.text()).not.toMatch(/secret-of/);
+    const text = await run.text();
+    expect(JSON.parse(text) as RunResult).toMatchObject({ actions: [{ status: 'completed' }] });
+    expect(text).not.toMatch(/secret-of/);
     expect(seen.at(-1)).toBe('secret-of-ann-0123');
   });
 

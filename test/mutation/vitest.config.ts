@@ -16,7 +16,7 @@ export default defineConfig({
     environment: 'node',
     setupFiles: ['./test/support/fixed-seed.ts'],
     sequence: { sequencer: LongLast },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });
