@@ -42,12 +42,25 @@ const SIMULATION = ['test/simulation/**/*.test.ts'];
 const LONG = ['test/long/*.test.ts'];
 const PROGRAMS = ['test/programs/*.test.ts'];
 
-/**
- * Files that take long begin first, so that none of them is left for the end: those that mostly wait, those of the whole
- * system, and the rest.
- */
-const FIRST = ['package', 'frozen-work', 'kills', 'relics-docker', 'start', 'runner', 'abuse-wasm'];
-const ORDER = ['e2e', 'processes', 'wasm', 'simulation', 'workerd', 'node'];
+/** The order of the projects: a worker runs several files of one project. */
+const ORDER = ['long', 'smoke', 'alone', 'e2e', 'processes', 'wasm', 'simulation', 'code-tools', 'workerd', 'node'];
+/** Files that take long begin before the others of their project, so that none of them is left for the end. */
+const FIRST = [
+  'package',
+  'frozen-work',
+  'kills',
+  'start',
+  'console',
+  'console-live',
+  'console-branches',
+  'relics-docker',
+  'abuse-wasm',
+  'fresh-machine',
+  'tool-rights',
+  'images',
+  'bodies',
+  'openai',
+];
 
 /** What the package's entry points are in this repository. */
 const sourceOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -61,14 +74,14 @@ const worker = (): ReturnType<typeof cloudflareTest> =>
     remoteBindings: false,
   });
 
-/** Each workerd imports 800 modules, which takes longer than most files: two of them run all files, after the other projects. */
-const IN_TWO = { isolate: false, maxWorkers: 4, sequence: { groupOrder: 1 } };
+/** Each workerd imports 800 modules, which takes longer than most files: four of them run all files, after the other projects. */
+const IN_FOUR = { isolate: false, maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project, moduleId }: TestSpecification): number => {
       const first = FIRST.indexOf(basename(moduleId, '.test.ts'));
-      return first < 0 ? FIRST.length + ORDER.indexOf(project.name) : first;
+      return ORDER.indexOf(project.name) * (FIRST.length + 1) + (first < 0 ? FIRST.length : first);
     };
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }
@@ -159,7 +172,7 @@ export default defineConfig({
           exclude: [...SMOKE, ...ALONE],
           setupFiles: ['./test/support/fast-demo.ts'],
           globalSetup: ['./test/support/contract-llm.ts'],
-          ...IN_TWO,
+          ...IN_FOUR,
         },
       },
       {
@@ -185,7 +198,7 @@ export default defineConfig({
           }),
         ],
         resolve: { alias: { 'cortex-edge': sourceOf('src/index.ts') } },
-        test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'], ...IN_TWO },
+        test: { ...patient, name: 'code-tools', include: ['test/runtime-tools/**/*.test.ts'], ...IN_FOUR },
       },
     ],
   },

@@ -5,7 +5,7 @@ import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
-import { policyOf, relicOf, targetOf, toolOf } from '../../../src/engine/actions/action-policy.ts';
+import { policyOf, relicOf, scopeIn, targetOf, toolOf } from '../../../src/engine/actions/action-policy.ts';
 import { toolOf as tool } from '../../support/definitions.ts';
 
 const head = (kind: string, name: string): string => `kind: ${kind}\nversion: 1\nname: ${name}\nsummary: s\n`;
@@ -47,6 +47,15 @@ test.each([
   ['workflow', 'nightly'],
 ] as const)('[X4] %s %s is imported and can run', (type, name) => {
   expect(policy(type, name).refusal).toBeNull();
+});
+
+test('[M2] an agent and a workflow of one name have the scope of their kind', () => {
+  const agents = new Map([['report', { scope: 'agents/keeper' }]]);
+  const workflows = new Map([['report', { scope: 'workflows/nightly' }]]);
+  const imported = { agents, workflows } as unknown as ResolvedAgent;
+  expect(scopeIn(imported, 'agent', 'report')).toBe('agents/keeper');
+  expect(scopeIn(imported, 'workflow', 'report')).toBe('workflows/nightly');
+  expect(scopeIn(imported, 'agent', 'other')).toBeUndefined();
 });
 
 type Asked = Pick<ActionDeclaration, 'type' | 'name'> & Partial<ActionDeclaration>;

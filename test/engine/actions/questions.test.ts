@@ -221,6 +221,7 @@ describe('[J8] a question of a target', () => {
 
   test.each([
     ['a page that is no web page', { url: 'javascript:alert(1)' }, 'its "url" must be an HTTP(S) URL'],
+    ['a page with a long address', { url: `https://air.example/${'a'.repeat(2_048)}` }, 'of at most 2048 characters'],
     ['a page with a user name', { url: 'https://ours@evil.example/' }, 'its "url" must be an HTTP(S) URL'],
     ['a schema of no object', { schema: { type: 'string' } }, 'must describe an object'],
     [
