@@ -32,7 +32,7 @@ export interface TestReport {
   readonly failures: readonly string[];
 }
 
-/** Null if there is no report that can be read. */
+/** Null if the report is missing or cannot be read. */
 export function readReport(path: string): TestReport | null {
   let report: VitestReport;
   try {

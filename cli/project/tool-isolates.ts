@@ -35,7 +35,7 @@ const MEMORY_KB = 1_048_576;
 const CPU_SECONDS = 120;
 /** What one tool may answer: a schema has a few kilobytes. */
 const ANSWER_BYTES = 1_048_576;
-const STDERR_CHARS = 2_000;
+const STDERR_CHARS = 8_000;
 
 /**
  * Limits workerd, and ends it when our end of the pipe closes, also if this process is killed. workerd gets no standard
@@ -144,6 +144,9 @@ class Workerd {
   }
 
   get lastError(): string {
+    // V8 and the allocator each say it in their own words.
+    if (/out of memory|cannot allocate memory/i.test(this.#stderr))
+      return `out of memory (at most ${MEMORY_KB / 1_024} MiB)`;
     return /(?:error|fatal)[^\n]*/i.exec(this.#stderr)?.[0] ?? this.#stderr.trim().split('\n')[0] ?? '';
   }
 

@@ -2,9 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { Outcome } from '../jobs/job.ts';
-import { STANDARD } from '../sandbox/sandbox.ts';
 import { supervise } from '../supervise.ts';
-import { type FakeProcess, FakeSandbox } from './support/fake-sandbox.ts';
+import { EMPTY_PROGRAM, type FakeProcess, FakeSandbox } from './support/fake-sandbox.ts';
 
 const LIMIT = 10;
 let sandbox: FakeSandbox;
@@ -23,16 +22,7 @@ afterEach(() => {
 async function start(
   outputBytes = LIMIT,
 ): Promise<{ readonly program: FakeProcess; readonly outcome: Promise<Outcome> }> {
-  const launch = {
-    interpreter: 'shell',
-    entry: 'code',
-    source: '',
-    inputsJson: '{}',
-    args: [],
-    stdin: '',
-    env: {},
-  } as const;
-  const process = await sandbox.start({ ...STANDARD, ...launch });
+  const process = await sandbox.start(EMPTY_PROGRAM);
   const outcome = supervise(process, {
     timeoutMs: 1_000,
     killGraceMs: 200,

@@ -1,4 +1,4 @@
-/** The program `cortex` against a system that it reaches with an address, from a folder that is no project (K4). */
+/** The program `cortex` against a system at an address, from a folder without a project (K4). */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

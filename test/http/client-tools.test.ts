@@ -90,7 +90,7 @@ describe('[C3] tools of a message', () => {
   });
 });
 
-/** Values in a schema that are no schemas. */
+/** Values in a schema that are not schemas. */
 const deep = (levels: number, leaf: unknown, wrap: (inner: unknown) => unknown): unknown =>
   times(levels, () => null).reduce((inner: unknown) => wrap(inner), leaf);
 const schema = (rest: object): object => ({ type: 'object', ...rest });
@@ -125,7 +125,7 @@ describe('[C3] hostile tools of a message', () => {
     await expectRefusal({ content: 'go', tools: [{ name: 'pick', description: '', parameters }] }, code);
   });
 
-  /** Schemas that are no harm: what they cost is limited when a call is checked. */
+  /** Harmless schemas: what they cost is limited when a call is checked. */
   test.each<[string, unknown]>([
     ['depth', schema({ properties: { a: deep(50, {}, (items) => ({ items })) } })],
     [
@@ -181,7 +181,7 @@ describe('[C3] hostile tools of a message', () => {
       times(20, (at) => ({ name: `t${at}`, description: 'é'.repeat(2_000) })),
       'invalid_client_tools',
     ],
-    ['100,000 that are no objects', times(100_000, () => null), 'invalid_client_tools'],
+    ['100,000 that are not objects', times(100_000, () => null), 'invalid_client_tools'],
     ['no objects', times(30, () => null), 'invalid_request'],
   ])('%s', async (_title, tools, code) => {
     await expectRefusal({ content: 'go', tools }, code);

@@ -17,7 +17,7 @@ const QUESTION = { from: 'the airline', message: 'How many?', schema: SCHEMA };
 /** A session whose action waits for an answer. */
 async function asked() {
   const calls: ActionCall[] = [];
-  const error = { code: 'unanswered', message: 'nobody answers', retryable: false };
+  const error = { code: 'unanswered', message: 'the question has no answer', retryable: false };
   const made = await sessionApi({
     tools: [toolOf({ type: 'builtin', entrypoint: 'echo' }, { name: 'book', effects: 'unsafe' })],
     executors: {

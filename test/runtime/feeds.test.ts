@@ -155,7 +155,7 @@ test('[F6] another namespace, parameter, version or size is another value', asyn
 test('[F6] only the value is stored, and the alarm deletes it', async () => {
   await read('cat');
   const [object] = await listDurableObjectIds(FEEDS);
-  if (object === undefined) throw new Error('there is no shared feed');
+  if (object === undefined) throw new Error('the shared feed is missing');
   const target = FEEDS.get(object);
   const stored = (): Promise<Record<string, unknown>> =>
     runInDurableObject(target, (_object, { storage }) => Object.fromEntries(storage.kv.list()));

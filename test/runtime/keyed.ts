@@ -16,7 +16,7 @@ async function handled(env: Env, path: string, init: RequestInit, ctx: Execution
 export const fetchWith = (env: Env, path: string, init: RequestInit = {}): Promise<Response> =>
   handled(env, path, init, createExecutionContext());
 
-/** Sends a body as JSON if it is no text. @returns after everything that the Worker does behind its answer */
+/** Sends text as it is, and other bodies as JSON. @returns after everything that the Worker does behind its answer */
 export async function ask(
   env: Env,
   key: string | null,

@@ -48,7 +48,7 @@ beforeAll(() => {
   }
 });
 
-/** How far the clock is ahead. It does not stand still: an alarm would ring for ever. */
+/** Added to the real time. The clock must go on: while it stands still, an alarm that is due rings for ever. */
 let ahead = 0;
 
 beforeEach(() => {

@@ -15,7 +15,7 @@ const QUESTION = { from: 'the airline', message: 'How many "seats"?', schema: SC
 
 /** A run whose action asks, waits, and goes on. */
 async function recorded(): Promise<readonly SessionEvent[]> {
-  const error = { code: 'unanswered', message: 'nobody answers', retryable: false };
+  const error = { code: 'unanswered', message: 'the question has no answer', retryable: false };
   const book = `<action type="tool" mode="async" id="b">${JSON.stringify({ name: 'book', parameters: { to: 'Rome' } })}</action>`;
   const kit = await sessionKit({
     script: [book, '<response final="true">Booked.</response>'],

@@ -211,7 +211,7 @@ time.sleep(60)`;
     const body = { kind: 'tool', runtime: 'python3', code: 'print("done")', inputs };
     expect(await runner.run(body)).toMatchObject({ end: 'exited', exitCode: 0, stdout: 'done\n' });
   }),
-  'bytes that are no text': everywhere(async ({ python }) => {
+  'bytes that are not UTF-8': everywhere(async ({ python }) => {
     const code = String.raw`import sys; sys.stdout.buffer.write(b"a\xff\xfe\x00\x1b[31mb"); sys.stdout.flush(); print("\ud800")`;
     const { stdout, exitCode } = await python(code);
     expect(exitCode).toBe(0);
@@ -245,7 +245,7 @@ const LONG: Readonly<Record<string, readonly Level[]>> = {
   'a fork bomb of python': ['docker', 'bubblewrap'],
   'half a million empty files': ['bubblewrap'],
   // What the program prints is decoded above the levels, see `supervise.test.ts`.
-  'bytes that are no text': ['docker'],
+  'bytes that are not UTF-8': ['docker'],
 };
 
 /** Registers the table's tests for one level: those of the system tests, or those that take long. */

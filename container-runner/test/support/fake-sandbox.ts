@@ -13,8 +13,21 @@ import {
   type Sandbox,
   type SandboxLevel,
   type SandboxProcess,
+  STANDARD,
 } from '../../sandbox/sandbox.ts';
 import type { LaunchWorkspace, LeftEntry } from '../../workspace/workspace.ts';
+
+/** A program of the shell without a text. */
+export const EMPTY_PROGRAM: Launch = {
+  ...STANDARD,
+  interpreter: 'shell',
+  entry: 'code',
+  source: '',
+  inputsJson: '{}',
+  args: [],
+  stdin: '',
+  env: {},
+};
 
 /** An entry of a workspace: by default, a regular file with the announced size of its bytes. */
 export interface FakeEntry extends Partial<Omit<LeftEntry, 'path'>> {

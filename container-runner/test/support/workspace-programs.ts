@@ -20,11 +20,11 @@ import {
   type Sandbox,
   type SandboxLevel,
   type SandboxProcess,
-  STANDARD,
 } from '../../sandbox/sandbox.ts';
 import { WasmSandbox } from '../../sandbox/wasm.ts';
 import { StateFolder } from '../../state.ts';
 import type { EntryKind, GivenFile, LeftEntry, WorkspaceReceiver } from '../../workspace/workspace.ts';
+import { EMPTY_PROGRAM } from './fake-sandbox.ts';
 import { dockerSocket } from './levels.ts';
 import { withSnapshot } from './python-snapshot.ts';
 
@@ -147,7 +147,7 @@ export class WorkspaceKit {
   /** Runs a program with a workspace, which is empty unless files are given. */
   async run({ given = {}, receiver = new MemoryReceiver(), onOutput, ...launch }: Wish): Promise<Ran> {
     const workspace = given === null ? {} : { workspace: { files: await this.given(given), receiver } };
-    const process = await this.sandbox.start({ ...PLAIN, ...workspace, ...launch });
+    const process = await this.sandbox.start({ ...EMPTY_PROGRAM, ...workspace, ...launch });
     return { ...(await outcomeOf(process, onOutput)), receiver };
   }
 
@@ -160,7 +160,7 @@ export class WorkspaceKit {
     const receiver = new MemoryReceiver();
     const { given = {} } = wish;
     const workspace = given === null ? {} : { workspace: { files: await this.given(given), receiver } };
-    const whole = { ...PLAIN, image: 'busybox', ...workspace, ...launch };
+    const whole = { ...EMPTY_PROGRAM, image: 'busybox', ...workspace, ...launch };
     const process = await (held === undefined ? this.sandbox.startImage?.(whole) : held.start(whole));
     if (process === undefined) throw new Error('This level has no images');
     return { ...(await outcomeOf(process)), receiver };
@@ -171,17 +171,6 @@ export class WorkspaceKit {
     await fs.rm(this.folder, { recursive: true, force: true });
   }
 }
-
-const PLAIN: Launch = {
-  ...STANDARD,
-  interpreter: 'shell',
-  entry: 'code',
-  source: '',
-  inputsJson: '{}',
-  args: [],
-  stdin: '',
-  env: {},
-};
 
 /** Reads all output of a program. */
 async function outcomeOf(

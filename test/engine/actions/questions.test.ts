@@ -18,7 +18,7 @@ const TOOLS = [
   builtin({ name: 'cached', effects: 'pure', cacheTtlMs: 60_000 }),
 ];
 
-const ERROR = { code: 'question_unanswered', message: 'nobody answers', retryable: false };
+const ERROR = { code: 'question_unanswered', message: 'the question has no answer', retryable: false };
 const SEATS: JsonObject = {
   type: 'object',
   properties: { seats: { type: 'integer', minimum: 1 }, window: { type: 'boolean', default: true } },
@@ -376,7 +376,7 @@ describe('[J2] [J9] a question across hosts', () => {
         crashes += isCrashed ? 1 : 0;
         const { session, faults } = stage.kit;
         const run = session.runs().at(-1);
-        if (run === undefined) throw new Error('there is no run');
+        if (run === undefined) throw new Error('the run is missing');
         const { status, actions } = await resultOf(session, run);
         const ends = Object.fromEntries(actions.map(({ id, output, error }) => [id, output ?? error?.code]));
         expect({ atAppend, faults, status, ends }).toMatchObject({

@@ -286,7 +286,7 @@ describe('[P17] native calls', () => {
   });
 });
 
-test('[P15] there is no notice about a cut after the end of the turn', () => {
+test('[P15] a cut after the end of the turn adds no notice', () => {
   const history = [{ user: 'q', generations: [{ text: 'half', results: [], cut: 'length' as const }] }];
   const messages = buildMessages({ system: 's', history, current: { user: 'next', generations: [] } });
   expect(contents(messages).join()).not.toContain('cut off');

@@ -76,7 +76,7 @@ function asking(token: string, attempt: number): ActionOutcome {
   const schema = { type: 'object', properties: { word: { type: 'string', default: 'none' } }, required: ['word'] };
   return {
     ok: false,
-    error: { code: 'unanswered', message: 'nobody answers', retryable: false },
+    error: { code: 'unanswered', message: 'the question has no answer', retryable: false },
     question: { from: 'the target', message, schema: attempt % 2 === 1 ? schema : null, state: { question: message } },
   };
 }
