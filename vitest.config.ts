@@ -10,9 +10,7 @@ import type { TestSpecification } from 'vitest/node';
 /** Time-outs only end a test that hangs: a busy machine may take long. */
 const patient = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 60_000, interval: 20 } } };
 
-/**
- * Tests that start processes or take much memory. They belong to `npm run test:system`.
- */
+/** Tests that start processes or take much memory. They belong to `npm run test:system`. */
 const PROCESSES = [
   'container-runner/test/{main,prewarm,startup,state}.test.ts',
   'container-runner/test/images/images.test.ts',
@@ -43,7 +41,7 @@ const LONG = ['test/long/*.test.ts'];
 const PROGRAMS = ['test/programs/*.test.ts'];
 
 /** The order of the projects: a worker runs several files of one project. */
-const ORDER = ['long', 'smoke', 'alone', 'e2e', 'processes', 'wasm', 'simulation', 'code-tools', 'workerd', 'node'];
+const ORDER = ['long', 'smoke', 'alone', 'system', 'wasm', 'simulation', 'code-tools', 'workerd', 'node'];
 /** Files that take long begin before the others of their project, so that none of them is left for the end. */
 const FIRST = [
   'package',
@@ -53,6 +51,7 @@ const FIRST = [
   'console',
   'console-live',
   'console-branches',
+  'console-approvals',
   'relics-docker',
   'abuse-wasm',
   'fresh-machine',
@@ -98,21 +97,11 @@ export default defineConfig({
       {
         test: {
           ...patient,
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          isolate: false,
-          globalSetup: ['./container-runner/test/support/python-snapshot.ts', './test/support/e2e-setup.ts'],
-          environment: 'node',
-        },
-      },
-      {
-        test: {
-          ...patient,
-          name: 'processes',
-          include: PROCESSES,
+          name: 'system',
+          include: ['test/e2e/**/*.test.ts', ...PROCESSES],
           exclude: WASM,
           isolate: false,
-          globalSetup: ['./container-runner/test/support/python-snapshot.ts'],
+          globalSetup: ['./container-runner/test/support/python-snapshot.ts', './test/support/e2e-setup.ts'],
           environment: 'node',
         },
       },

@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 const { status } = spawnSync(
   process.execPath,
-  [join(PACKAGE_ROOT, 'scripts/test.ts'), 'system', 'test/e2e/console-pictures.test.ts'],
+  [join(PACKAGE_ROOT, 'scripts/test.ts'), 'long', 'test/long/console-pictures.test.ts'],
   { cwd: PACKAGE_ROOT, stdio: 'inherit', env: { ...process.env, CORTEX_PICTURES: join(PACKAGE_ROOT, 'docs/images') } },
 );
 process.exit(status ?? 1);

@@ -20,7 +20,7 @@ export const TEST_KINDS = {
   },
   system: {
     command: 'npm run test:system',
-    projects: ['workerd', 'alone', 'code-tools', 'processes', 'e2e'],
+    projects: ['workerd', 'alone', 'code-tools', 'system'],
     usesDocker: true,
     usesMachine: true,
     mostSeconds: 360,

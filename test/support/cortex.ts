@@ -5,6 +5,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { format, stripVTControlCharacters } from 'node:util';
+// It starts its program in the folder where it was loaded: not one that a test removes.
+import 'esbuild';
 import { dispatch } from '../../cli/dispatch.ts';
 import { findProject } from '../../cli/project/folders.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
