@@ -9,14 +9,17 @@ import { launchRunner } from '../../container-runner/test/support/runner-process
 import type { RunnerProcess } from '../../container-runner/test/support/runner-process.ts';
 import { SECRET } from '../../container-runner/test/support/test-runner.ts';
 import { freePort } from '../../cli/system/services.ts';
+import { limits } from '../../src/domain/limits.ts';
 import type { JobResult, JobWorkspace, RunnerClient, RunnerJob } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient, type SingleRunner } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
 import { RunnerRecord } from '../../src/executors/runner/record.ts';
 import { eventually } from '../support/eventually.ts';
 
+/** Added to the real time. */
+let ahead = 0;
 const clock = {
-  now: Date.now,
+  now: () => Date.now() + ahead,
   schedule(delayMs: number, callback: () => void) {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);
@@ -164,6 +167,8 @@ test('[R7] [S7] [C7] a runner is killed while all work: jobs settle, unsafe ones
     expect(await clientOf(victim.url).record(id)).toMatchObject({ state: 'ended', end: 'lost' });
   }
 
+  // After a lost connection, a runner is not chosen for a while.
+  ahead = limits.runnerDownMs;
   await eventually(async () => {
     const session = `ses_again_${randomUUID()}`;
     const again = [1, 2, 3, 4].map(() => submit(poolOf(), session, true, 0));
