@@ -201,6 +201,7 @@ test('[C6] a command that cannot be done says why, and the chat stays where it i
     ['(idle)', 'tell me about wax'],
     ['That is all about it.', '/exit'],
   ]);
+  expect(before).toMatch(/ses_[0-9a-f]{32}.*\(idle\)/);
   expect(before).not.toContain('usage');
   const output = await chat('sealer', [
     ['Ctrl-D', '/fork'],

@@ -130,7 +130,9 @@ describe('[X3] the secrets of tools', () => {
       protocol_text: '<action name="ask" id="a">{}</action><response final="true">$a</response>',
       stream: false,
     });
-    expect(await run.text()).not.toMatch(/secret-of/);
+    const text = await run.text();
+    expect(JSON.parse(text) as RunResult).toMatchObject({ actions: [{ status: 'rejected' }] });
+    expect(text).not.toMatch(/secret-of/);
     expect(seen).toHaveLength(before);
   });
 });
