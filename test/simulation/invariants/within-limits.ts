@@ -44,7 +44,9 @@ export const withinLimits: Invariant = {
         const most = reruns.has(run) ? limits.retryAttempts : mostAttempts(messages, id);
         const attempts = event.data.attempt - (questions.get(id) ?? 0);
         if (attempts > most) yield `run ${run}: attempt ${attempts} of ${id} (allowed: ${most})`;
-        const slots = [...running.keys()].filter((other) => !WITHOUT_SLOT.has(types.get(other) ?? '')).length;
+        const slots = [...running.keys()].filter(
+          (other) => !WITHOUT_SLOT.has(types.get(other) ?? '') && !isLeaving(events, other, event.timestamp),
+        ).length;
         if (slots > agent.maxParallelActions)
           yield `run ${run}: ${slots} actions run in ${agent.maxParallelActions} slots`;
         const narrow = [...running.values()].filter((name) => name === 'idempotent').length;
@@ -72,6 +74,20 @@ export const withinLimits: Invariant = {
     }
   },
 };
+
+/**
+ * Whether the target of a started action asks a question at this moment that the full session cannot keep: the action has given
+ * its slot back, and fails next. Otherwise a full session ends no action that has started (J6, J8).
+ */
+function isLeaving(events: readonly SessionEvent[], id: string, at: number): boolean {
+  return events.some(
+    (event) =>
+      event.type === 'action_failed' &&
+      event.action_id === id &&
+      event.timestamp === at &&
+      event.data.error.code === 'session_full',
+  );
+}
 
 function mostAttempts(messages: Parameters<typeof scriptOf>[0], token: string): number {
   const script = scriptOf(messages, token);
