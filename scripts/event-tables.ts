@@ -9,7 +9,7 @@ import { ERROR_TABLE } from '../src/domain/errors.ts';
 import { withHttpReference } from './http-reference.ts';
 import { withPromptTables } from './prompt-tables.ts';
 import { withScaleTables } from './scale/tables.ts';
-import { JOURNALED, LIVE } from '../src/domain/event-schemas.ts';
+import { JOURNALED, LIVE } from '../src/domain/event-table.ts';
 import { METRICS } from '../src/telemetry/metrics.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;

@@ -1,9 +1,9 @@
 /**
  * Session events, as stored in the journal and read by clients (H3). Their types come from the schemas in
- * event-schemas.ts, which this file imports as types only. Payload names are the wire names, so the stored form is the
+ * event-table.ts, which this file imports as types only. Payload names are the wire names, so the stored form is the
  * sent form (replays are byte-identical, J4).
  */
-import type { EventDataOf, JOURNALED, LIVE } from './event-schemas.ts';
+import type { EventDataOf, JOURNALED, LIVE } from './event-table.ts';
 import type { JsonObject } from './json.ts';
 
 type Tables = typeof JOURNALED & typeof LIVE;
@@ -50,12 +50,6 @@ export const RUN_END_EVENTS: ReadonlySet<EventType> = new Set<EventType>([
 
 /** The events that end the stream of the request that started a run: its end, or that it waits for people and clients (J8, C3). */
 export const RUN_TERMINAL_EVENTS: ReadonlySet<EventType> = new Set<EventType>([...RUN_END_EVENTS, 'agent_waiting']);
-
-/** Events with which something ends that traces and metrics have (O1): a run, or what may outlive it. */
-export const EXPORTED_ENDS = {
-  run: ['agent_completed', 'agent_failed', 'agent_cancelled', 'agent_waiting'],
-  action: ['action_completed', 'action_failed', 'action_cancelled', 'action_skipped', 'memory_changed'],
-} as const satisfies Readonly<Record<string, readonly JournaledEventType[]>>;
 
 /** Whether a run that waited for people and clients goes on. Background actions may write events while it still waits. */
 export function endsWait({ type }: SessionEvent): boolean {

@@ -1,5 +1,6 @@
 /** The names that already mean something to an agent or the runtime: no tool from outside may have one. */
-import { ACTION_TYPES, INTERNAL_ACTIONS, isMemoryAction } from './action-types.ts';
+import { ACTION_TYPES } from './action-types.ts';
+import { INTERNAL_ACTIONS, isMemoryAction } from './internal-actions.ts';
 import type { ResolvedAgent } from './manifests/resolved.ts';
 
 /** Names of blocks, references and groups of workflows. */

@@ -4,16 +4,13 @@ import type { ActionOutcome } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import {
-  DESCRIBE_TOOLS,
-  IMPLIED_ACTIONS,
   INTERNAL_ACTIONS,
-  LOAD_SKILL,
-  RECALL,
+  internalActionSpec,
   isInternalAction,
   isMemoryAction,
-} from '../domain/action-types.ts';
-import type { InternalAction } from '../domain/action-types.ts';
-import type { AgentDefinition } from '../domain/manifests/agent.ts';
+  whyNotUsable,
+} from '../domain/internal-actions.ts';
+import type { AgentPart, InternalAction, InternalActionRules } from '../domain/internal-actions.ts';
 import type { WithoutFacts } from '../domain/facts.ts';
 import type { FeedStore } from '../domain/ports/session-stores.ts';
 import { describeTools } from './describe-tools.ts';
@@ -26,74 +23,56 @@ import { changeFacts, recoverChange } from './user-facts.ts';
 /** Names that references can use (P12). */
 const KEY = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-/** What allows an action although internal actions are disabled or restricted. */
-export interface Implied {
-  /** Skills, for `load_skill` (C8). */
-  readonly skills?: boolean;
-  /** Tools in short form, for `describe_tools` (L4). */
-  readonly shortTools?: boolean;
-  /** Facts about the user, for `remember` and `forget` (C10). Without this, the list of allowed actions decides nothing. */
-  readonly facts?: boolean;
+/** What the agent of an action has. */
+export interface AgentParts extends Partial<Readonly<Record<AgentPart, boolean>>> {
+  /** Why it keeps no facts here, although its manifest says so. */
   readonly withoutFacts?: WithoutFacts | null;
-  /** Prompts may lack turns, for `recall` (C10). */
-  readonly earlierTurns?: boolean;
 }
 
 const WITHOUT_FACTS: Readonly<Record<WithoutFacts, string>> = {
-  no_user: 'is not available: this session has no user_id',
-  sub_agent: 'is not available: sub-agents keep no facts about users',
+  no_user: 'this session has no user_id',
+  sub_agent: 'sub-agents keep no facts about users',
 };
+const MISSING: Readonly<Record<AgentPart, string>> = {
+  skills: 'this agent has no skills',
+  short_tools: 'the prompt describes all tools of this agent',
+  facts: 'this agent keeps no facts about users',
+  earlier_turns: 'the prompt has all turns, because the manifest sets no memory',
+};
+const REFUSED = {
+  disabled: 'is not allowed: internal actions are disabled for this agent',
+  blocked: 'is blocked for this agent',
+  unlisted: 'is not allowed for this agent',
+} as const;
 
-/**
- * Why an agent may not use an internal action, or null if it may: disabled wins over blocked, blocked wins over allowed; without a list of allowed actions, all are allowed. `load_skill`, `describe_tools` and `recall` are allowed if the agent has what they read.
- */
+/** Why an agent may not use an internal action, or null if it may. */
 export function internalPolicy(
-  { enabled, allowed, blocked }: AgentDefinition['internalActions'],
+  rules: InternalActionRules,
   name: string,
-  has: Implied = {},
+  { withoutFacts = null, ...parts }: AgentParts = {},
 ): { readonly code: 'unknown_name' | 'not_allowed' | 'no_user'; readonly message: string } | null {
-  const implied: Readonly<Record<string, boolean | undefined>> = {
-    [LOAD_SKILL]: has.skills,
-    [DESCRIBE_TOOLS]: has.shortTools,
-    [RECALL]: has.earlierTurns,
-  };
-  const isImplied = (action: string): boolean => implied[action] === true;
-  const isMissing = (action: string): boolean =>
-    IMPLIED_ACTIONS.includes(action) ? !isImplied(action) : isMemoryAction(action) && has.facts !== true;
-  const mayUse = (action: InternalAction): boolean => {
-    if (blocked.includes(action)) return false;
-    if (isMissing(action)) return false;
-    if (IMPLIED_ACTIONS.includes(action)) return true;
-    return enabled && (allowed?.includes(action) ?? true);
-  };
+  const why = (action: InternalAction): ReturnType<typeof whyNotUsable> =>
+    whyNotUsable(rules, action, (what) => parts[what] === true);
   if (!isInternalAction(name)) {
-    const known = INTERNAL_ACTIONS.filter((action) => !isMissing(action)).join(', ');
+    const known = INTERNAL_ACTIONS.filter((action) => why(action) !== 'missing').join(', ');
     return {
       code: 'unknown_name',
       message: `No internal action is called "${name.slice(0, limits.excerptChars)}" (known: ${known})`,
     };
   }
-  if (mayUse(name)) return null;
-  const listed = INTERNAL_ACTIONS.filter(mayUse).join(', ') || 'none';
-  const reasons: readonly (readonly [boolean, string])[] = [
-    [name === LOAD_SKILL && !isImplied(name), 'is not available: this agent has no skills'],
-    [name === DESCRIBE_TOOLS && !isImplied(name), 'is not available: the prompt describes all tools of this agent'],
-    [
-      name === RECALL && !isImplied(name),
-      'is not available: the prompt has all turns, because the manifest sets no memory',
-    ],
-    [isMemoryAction(name) && isMissing(name), whyNoFacts(has)],
-    [!IMPLIED_ACTIONS.includes(name) && !enabled, 'is not allowed: internal actions are disabled for this agent'],
-    [blocked.includes(name), 'is blocked for this agent'],
-  ];
-  const why = reasons.find(([holds]) => holds)?.[1] ?? 'is not allowed for this agent';
-  const isUserMissing = isMemoryAction(name) && has.withoutFacts === 'no_user';
-  const message = `The internal action "${name}" ${why} (allowed: ${listed})`;
-  return { code: isUserMissing ? 'no_user' : 'not_allowed', message };
-}
-
-function whyNoFacts({ withoutFacts }: Implied): string {
-  return withoutFacts == null ? 'is not available: this agent keeps no facts about users' : WITHOUT_FACTS[withoutFacts];
+  const found = why(name);
+  if (found === null) return null;
+  const listed = INTERNAL_ACTIONS.filter((action) => why(action) === null).join(', ') || 'none';
+  const { needs } = internalActionSpec(name);
+  const isOfUser = found === 'missing' && needs?.what === 'facts';
+  const reason =
+    found !== 'missing' || needs === null
+      ? REFUSED[found as keyof typeof REFUSED]
+      : `is not available: ${isOfUser && withoutFacts !== null ? WITHOUT_FACTS[withoutFacts] : MISSING[needs.what]}`;
+  return {
+    code: isOfUser && withoutFacts === 'no_user' ? 'no_user' : 'not_allowed',
+    message: `The internal action "${name}" ${reason} (allowed: ${listed})`,
+  };
 }
 
 export const internalExecutor: Executor = {
@@ -102,10 +81,10 @@ export const internalExecutor: Executor = {
     const { variables, internalActions, feeds, signal } = context;
     const refusal = internalPolicy(internalActions, action.name, {
       skills: (context.skills?.known.size ?? 0) > 0,
-      shortTools: context.tools != null,
+      short_tools: context.tools != null,
       facts: context.memory != null,
       withoutFacts: context.withoutFacts ?? null,
-      earlierTurns: context.recalls === true,
+      earlier_turns: context.recalls === true,
     });
     if (refusal !== null) return failure(refusal.code, refusal.message, { beforeDispatch: true });
     const name = action.name as InternalAction;

@@ -1,5 +1,5 @@
 /** `remember` and `forget`: the model changes the facts about its user (C10). */
-import type { MemoryAction } from '../domain/action-types.ts';
+import type { MemoryAction } from '../domain/internal-actions.ts';
 import type { ActionOutcome } from '../domain/action.ts';
 import { FACT_KEY, FACT_KEY_RULE, FACT_VALUE_RULE, factText } from '../domain/facts.ts';
 import type { Json } from '../domain/json.ts';

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { EngineError } from '../domain/errors.ts';
-import { json } from '../domain/event-schemas.ts';
+import { json } from '../domain/event-table.ts';
 import { limits } from '../domain/limits.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { contentParts } from './content-parts.ts';

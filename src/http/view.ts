@@ -7,179 +7,20 @@
  * of a rejected action may be a misspelt name, and text that could not be read may contain anything.
  *
  * Invariants:
- *  1. Each member of each event has a rule, and so has each code of a warning: a new one without a rule does not compile.
+ *  1. Each member of each event has its rules in the table of events, and each code of a warning one here: a new one without a
+ *     rule does not compile.
  *  2. Of a hidden action, a view has only the members that have a rule: others may be of another version.
  */
-import {
-  ACTION_TYPES,
-  actionSpec,
-  INTERNAL_ACTIONS,
-  isHiddenFromViews,
-  isInternalAction,
-} from '../domain/action-types.ts';
+import { ACTION_TYPES, actionSpec } from '../domain/action-types.ts';
+import { INTERNAL_ACTIONS, isHiddenFromViews, isInternalAction } from '../domain/internal-actions.ts';
+import { EVENTS, HIDDEN, NO_CALL } from '../domain/event-table.ts';
+import type { Hide } from '../domain/event-table.ts';
 import { isTextPatch } from '../domain/event.ts';
-import type { EventData, EventOf, EventType, SessionEvent } from '../domain/event.ts';
+import type { EventOf, SessionEvent } from '../domain/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WarningCode } from '../domain/protocol-event.ts';
 import type { SeededCall, SeededMessage } from '../domain/seeded.ts';
-import { callDigest } from '../engine/actions/call-digest.ts';
 import type { SessionView } from '../engine/session/session-view.ts';
-
-/** In place of a text that must exist. */
-const HIDDEN = '[hidden]';
-
-/** Of a call without parameters: that of the call itself would reveal what is hidden. */
-const NO_CALL = callDigest(undefined, undefined);
-
-/** What a view has in place of a member; undefined leaves it out. */
-interface Hiding<V> {
-  /** Always, or only if the event is about a hidden action. */
-  readonly when: 'always' | 'hidden';
-  readonly as: (value: V) => V;
-}
-
-type Rule<V> = 'shown' | Hiding<V>;
-type OptionalNames<D> = { [M in keyof D]-?: object extends Pick<D, M> ? M : never }[keyof D];
-type Rules<D> = {
-  readonly [M in keyof D]-?: Rule<M extends OptionalNames<D> ? D[M] | undefined : D[M]>;
-};
-
-const shown = 'shown';
-const omitted = { when: 'always', as: () => undefined } as const;
-const omittedIfHidden = { when: 'hidden', as: () => undefined } as const;
-const textIfHidden = { when: 'hidden', as: () => HIDDEN } as const;
-const errorIfHidden = {
-  when: 'hidden',
-  as: (error: EventData['action_failed']['error']) => ({ ...error, message: HIDDEN }),
-} as const;
-const noObjectIfHidden = { when: 'hidden', as: () => ({}) } as const;
-
-function ifHidden<const V>(value: V): { readonly when: 'hidden'; readonly as: () => V } {
-  return { when: 'hidden', as: () => value };
-}
-
-const block = { segment: shown, content: shown, unclosed: shown, cut: shown } as const;
-const patch = { segment: shown, offset: shown, delta: shown } as const;
-
-/** The members of each event; null: the whole event is hidden. */
-const EVENTS: { readonly [T in EventType]: Rules<EventData[T]> | null } = {
-  agent_started: { agent: shown, version: shown, source: shown, model: shown },
-  run_branched: { parent_run: shown, retry_of: shown, action_id: shown },
-  message_received: { message_id: shown, content: shown, parts: shown },
-  iteration_started: { iteration: shown, last: shown },
-  plan_generated: {
-    total: shown,
-    by_type: shown,
-    by_mode: shown,
-    waves: shown,
-    estimates: shown,
-    critical_path: shown,
-    edges: shown,
-  },
-  iteration_completed: { iteration: shown, final: shown, failure: shown },
-  usage: {
-    prompt_tokens: shown,
-    completion_tokens: shown,
-    cached_tokens: shown,
-    estimated: shown,
-    model: shown,
-    cost: shown,
-    feed: shown,
-  },
-  warning: { code: shown, message: textIfHidden },
-  budget_exceeded: { budget: shown, limit: shown, used: shown },
-  agent_waiting: { reason: shown, iterations: shown },
-  agent_completed: { response: shown, outputs: shown, iterations: shown, usage: shown, failed_actions: shown },
-  agent_failed: { error: shown, iterations: shown, usage: shown },
-  agent_cancelled: { iterations: shown, usage: shown, reason: shown },
-  thought_started: null,
-  thought_completed: null,
-  text_started: {},
-  text_completed: block,
-  response_started: { final: shown, completes: shown },
-  response_completed: { ...block, final: shown, pending: shown, missing: shown, completes: shown },
-  action_queued: {
-    type: shown,
-    mode: shown,
-    depends_on: shown,
-    output_key: shown,
-    parameters: noObjectIfHidden,
-    embedded_in_thought: shown,
-    repaired: shown,
-  },
-  action_started: { attempt: shown, parameters: omittedIfHidden, parameters_cut: omittedIfHidden },
-  // The message may quote the parameters, or list what is known.
-  action_retrying: { attempt: shown, delay_ms: shown, error: errorIfHidden },
-  action_completed: { output: ifHidden(null), ms: shown, attempt: shown, cached: shown },
-  action_failed: { error: errorIfHidden, attempt: shown, ms: shown },
-  // The condition, which may contain what the action does.
-  action_skipped: { reason: shown, because: ifHidden(null) },
-  action_cancelled: { reason: textIfHidden },
-  action_rejected: {
-    code: shown,
-    message: textIfHidden,
-    type: shown,
-    mode: shown,
-    line: shown,
-    column: shown,
-    // The text around an action may be a thought.
-    excerpt: omitted,
-    parameters: omittedIfHidden,
-    parameters_cut: omittedIfHidden,
-  },
-  approval_requested: {
-    approval_id: shown,
-    type: shown,
-    sha256: ifHidden(NO_CALL.sha256),
-    bytes: ifHidden(NO_CALL.bytes),
-    complete: ifHidden(false),
-    redacted: ifHidden(true),
-    parameters: omittedIfHidden,
-    inputs: omittedIfHidden,
-    reason: omittedIfHidden,
-    question: omittedIfHidden,
-  },
-  approval_resolved: { approval_id: shown, approved: shown, note: omittedIfHidden, content: omittedIfHidden },
-  policy_applied: {
-    decision: shown,
-    source: shown,
-    rule: shown,
-    message: omittedIfHidden,
-    parameters: omittedIfHidden,
-    parameters_cut: omittedIfHidden,
-  },
-  client_tool_called: { call_id: shown, name: shown, parameters: noObjectIfHidden },
-  client_tool_settled: { call_id: shown, status: shown, sha256: omittedIfHidden },
-  context_feed_updated: null,
-  // The workspace needs another scope (C7).
-  file_changed: null,
-  skill_loaded: { name: shown, files: shown },
-  // A fact is in the feed of the facts, and a summary in later prompts.
-  memory_changed: {
-    change: shown,
-    summary: omitted,
-    until_run: shown,
-    turns: shown,
-    usage: shown,
-    key: omitted,
-    value: omitted,
-  },
-  variable_changed: { key: shown, value: shown, deleted: shown },
-  thought: null,
-  text: patch,
-  response: patch,
-  // Raw model text contains thoughts.
-  llm_token: null,
-  progress: {
-    stream: shown,
-    text: omittedIfHidden,
-    percent: shown,
-    event: {
-      when: 'always',
-      as: (event: JsonObject | undefined) => (event === undefined ? undefined : (viewOfChild(event) ?? undefined)),
-    },
-  },
-};
 
 /** Whether views have the message of a warning: it quotes no text of the model, no feed and no file of the workspace. */
 const WARNINGS: Readonly<Record<WarningCode | 'run_recovered', boolean>> = {
@@ -220,21 +61,24 @@ const WARNINGS: Readonly<Record<WarningCode | 'run_recovered', boolean>> = {
   run_recovered: true,
 };
 
-/** The rules of an event that hide something, and all of its members. */
+/** What hides something of an event, and all of its members. */
 interface Plan {
   readonly members: readonly string[];
-  readonly always: readonly (readonly [member: string, as: Hiding<unknown>['as']])[];
+  readonly always: readonly (readonly [member: string, as: Hide])[];
+  /** If it is about a hidden action. */
   readonly hidden: Plan['always'];
 }
 
 const PLANS: ReadonlyMap<string, Plan> = new Map(
-  Object.entries(EVENTS).flatMap(([type, rules]): [string, Plan][] => {
-    if (rules === null) return [];
-    const found = Object.entries(rules as Readonly<Record<string, Rule<unknown>>>);
-    const hiding = found.flatMap(([member, rule]) => (rule === shown ? [] : [{ member, ...rule }]));
-    const plan = (which: typeof hiding): Plan['always'] => which.map(({ member, as }) => [member, as]);
-    const always = plan(hiding.filter(({ when }) => when === 'always'));
-    return [[type, { members: found.map(([member]) => member), always, hidden: plan(hiding) }]];
+  Object.entries(EVENTS).flatMap(([type, { isHidden = false, rules }]): [string, Plan][] => {
+    if (isHidden) return [];
+    const always = rules.flatMap(([member, { inViews }]): [string, Hide][] =>
+      inViews === undefined ? [] : [[member, inViews === 'event' ? viewOfMember : inViews]],
+    );
+    const ofHidden = rules.flatMap(([member, rule]): [string, Hide][] =>
+      rule.ofHidden === undefined ? [] : [[member, rule.ofHidden]],
+    );
+    return [[type, { members: rules.map(([member]) => member), always, hidden: [...always, ...ofHidden] }]];
   }),
 );
 
@@ -295,8 +139,8 @@ function labelOf({ action_id: id, action_name: name }: EventOf<'action_rejected'
 }
 
 /** An event of a child session, which may contain one of its own child. */
-function viewOfChild(event: JsonObject): JsonObject | null {
-  return viewOf(event as unknown as SessionEvent) as unknown as JsonObject | null;
+function viewOfMember(event: unknown): unknown {
+  return event === undefined ? undefined : (viewOf(event as SessionEvent) ?? undefined);
 }
 
 /**

@@ -6,7 +6,8 @@
  *  2. All events of a row belong to one run. They were appended in one turn, so they are durable together.
  */
 import { storedEvent } from '../domain/event.ts';
-import type { EventType, JournaledEventType, SessionEvent } from '../domain/event.ts';
+import { journaledWhere } from '../domain/event-table.ts';
+import type { EventType, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlRow, SqlValue } from '../domain/ports/storage.ts';
@@ -53,28 +54,8 @@ export type Statement = readonly [sql: string, ...values: SqlValue[]];
 /** A row of `events`: its last event in columns, and the events before it as JSON, without seq and run. */
 export type StoredRow = readonly [...EventRow, earlier: string | null];
 
-/**
- * Events that queries look for by their type, or whose state they read: in the columns of their row, where SQL finds
- * them without reading JSON. The others may be earlier events of a row.
- */
-const IN_COLUMNS: ReadonlySet<string> = new Set<JournaledEventType>([
-  'action_completed',
-  'action_failed',
-  'action_skipped',
-  'action_cancelled',
-  'action_rejected',
-  'agent_waiting',
-  'agent_completed',
-  'agent_failed',
-  'agent_cancelled',
-  'approval_requested',
-  'approval_resolved',
-  'client_tool_called',
-  'client_tool_settled',
-  'message_received',
-  'memory_changed',
-  'variable_changed',
-]);
+/** Their rows have them in columns. The others may be earlier events of a row. */
+const IN_COLUMNS: ReadonlySet<string> = new Set(journaledWhere(({ isQueried }) => isQueried));
 
 const COLUMNS = `seq, run, iteration, type, at, action_id, action_name, data, state, earlier`;
 const VALUES = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';

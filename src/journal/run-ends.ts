@@ -1,11 +1,11 @@
 /** Queries for what happened after an event, for the export of traces and metrics (O1). */
-import { EXPORTED_ENDS } from '../domain/event.ts';
+import { journaledWhere } from '../domain/event-table.ts';
 import { rowsUntil } from './event-rows.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
 const quoted = (types: readonly string[]): string => types.map((type) => `'${type}'`).join(', ');
-const RUN_ENDS = quoted(EXPORTED_ENDS.run);
-const ACTION_ENDS = quoted(EXPORTED_ENDS.action);
+const RUN_ENDS = quoted(journaledWhere(({ ends }) => ends === 'run'));
+const ACTION_ENDS = quoted(journaledWhere(({ ends }) => ends === 'action'));
 
 export class RunEnds {
   readonly #db: JournalDatabase;

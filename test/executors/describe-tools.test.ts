@@ -130,7 +130,7 @@ describe('[L4] describe_tools', () => {
   test('is allowed if there are tools in short form, and only then; only blocked_actions forbids it', async () => {
     const open = { enabled: true, allowed: null, blocked: [] };
     const allowed = (policy: Parameters<typeof internalPolicy>[0], has = true): string | undefined =>
-      internalPolicy(policy, 'describe_tools', { shortTools: has })?.message;
+      internalPolicy(policy, 'describe_tools', { short_tools: has })?.message;
     expect(allowed({ ...open, enabled: false, allowed: [] })).toBeUndefined();
     expect(allowed({ ...open, blocked: ['describe_tools'] })).toContain('is blocked for this agent');
     expect(allowed({ ...open, allowed: ['describe_tools'] }, false)).toContain('the prompt describes all tools');

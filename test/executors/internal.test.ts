@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
-import { INTERNAL_ACTIONS } from '../../src/domain/action-types.ts';
+import { INTERNAL_ACTIONS } from '../../src/domain/internal-actions.ts';
 import { internalExecutor, internalPolicy } from '../../src/executors/internal.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { callOf, contextOf, errorOf, MapStore } from './support.ts';

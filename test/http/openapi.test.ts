@@ -14,7 +14,7 @@ import { VirtualClock } from '../../testing/virtual-clock.ts';
 import { surfaceBody } from '../../src/http/responses/surfaces.ts';
 import { sessionKit } from '../support/session-kit.ts';
 import { edgeApp } from './edge-app.ts';
-import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
+import { EVENT_SCHEMAS } from '../../src/domain/event-table.ts';
 
 /** Routes between the Worker and the object; clients cannot call them. */
 const INTERNAL = /session\/\{id\}\/-\//;

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import { INTERNAL_ACTIONS, isHiddenFromViews } from '../../src/domain/action-types.ts';
+import { INTERNAL_ACTIONS, isHiddenFromViews } from '../../src/domain/internal-actions.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { AgentDefinition } from '../../src/domain/manifests/agent.ts';
 import type { SkillDefinition } from '../../src/domain/manifests/skill.ts';

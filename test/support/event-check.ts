@@ -4,7 +4,7 @@
  */
 import type * as z from 'zod';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
+import { EVENT_SCHEMAS } from '../../src/domain/event-table.ts';
 
 const issues: string[] = [];
 

@@ -4,7 +4,7 @@ import type { ImportedType } from '../../domain/action-types.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { AGENT_ACTIONS, INTERNAL_ACTIONS, isInternalAction } from '../../domain/action-types.ts';
+import { isOfAgents, INTERNAL_ACTIONS, isInternalAction } from '../../domain/internal-actions.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { WorkflowDefinition, WorkflowStep, WorkflowTrigger } from '../../domain/manifests/workflow.ts';
 import { policiesOf } from './build-policies.ts';
@@ -180,11 +180,11 @@ function toTarget(
   const { type, target, action } = written;
   if (type === 'internal') {
     const name = target ?? action;
-    if (name === undefined || !isInternalAction(name) || AGENT_ACTIONS.includes(name)) {
+    if (name === undefined || !isInternalAction(name) || isOfAgents(name)) {
       const found = name === undefined ? 'is missing' : `"${name}" is not an internal action of a workflow`;
       context.addIssue(
         [...field, 'target'],
-        `${found} (allowed: ${INTERNAL_ACTIONS.filter((known) => !AGENT_ACTIONS.includes(known)).join(', ')})`,
+        `${found} (allowed: ${INTERNAL_ACTIONS.filter((known) => !isOfAgents(known)).join(', ')})`,
       );
     }
     return { target: name ?? null, action: null };

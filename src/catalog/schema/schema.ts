@@ -4,7 +4,8 @@
  */
 import * as z from 'zod';
 import { limits } from '../../domain/limits.ts';
-import { ACTION_TYPES, CAPABILITIES, INTERNAL_ACTIONS } from '../../domain/action-types.ts';
+import { ACTION_TYPES, CAPABILITIES } from '../../domain/action-types.ts';
+import { INTERNAL_ACTIONS } from '../../domain/internal-actions.ts';
 import type { ActionType } from '../../domain/action-types.ts';
 import { MODEL_PROVIDERS, ROUTING_POLICIES } from '../../domain/manifests/model.ts';
 import { feedSchema } from './feed.ts';

@@ -1,4 +1,5 @@
 /** Agents after validation. */
+import type { InternalActionRules } from '../internal-actions.ts';
 import type { ActionType, Capability } from '../action-types.ts';
 import type { FactsPolicy } from '../facts.ts';
 import type { JsonObject } from '../json.ts';
@@ -47,11 +48,7 @@ export interface AgentDefinition extends ManifestBase {
   readonly workspace?: false;
   /** Patterns of text that does not leave its sessions (C9); absent: none. */
   readonly redact?: readonly string[];
-  readonly internalActions: {
-    readonly enabled: boolean;
-    readonly allowed: readonly string[] | null;
-    readonly blocked: readonly string[];
-  };
+  readonly internalActions: InternalActionRules;
   readonly protocol: ProtocolOptions;
   /** Whether a message may pass client tools (C3). Default: deny. */
   readonly clientTools?: 'allow' | 'deny';

@@ -158,10 +158,10 @@ function refusalOf(
   // A disallowed internal action is not rejected here: it fails in its executor.
   const why = internalPolicy(agent.internalActions, action.name, {
     skills: (resolved.skills?.size ?? 0) > 0,
-    shortTools: hasShortTools(resolved),
+    short_tools: hasShortTools(resolved),
     facts: agent.memory.facts !== undefined,
     withoutFacts: resolved.withoutFacts ?? null,
-    earlierTurns: limitsTurns(agent.memory),
+    earlier_turns: limitsTurns(agent.memory),
   });
   return why?.code === 'unknown_name' ? { code: 'unknown_name', message: why.message } : null;
 }

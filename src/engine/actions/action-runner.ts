@@ -12,7 +12,7 @@
  * Owns the steps at an action's declaration and settlement that involve several parts. Does not own any decision:
  * nothing is started, repeated or abandoned here.
  */
-import { forgetsResults, loadsSkill } from '../../domain/action-types.ts';
+import { forgetsResults, loadsSkill } from '../../domain/internal-actions.ts';
 import type { ActionDeclaration, ActionKey, ActionPolicy } from '../../domain/action.ts';
 import type { EventData } from '../../domain/event.ts';
 import type { ProtocolEvent } from '../../domain/protocol-event.ts';

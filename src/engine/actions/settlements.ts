@@ -3,7 +3,7 @@
  *
  * Owns the parser's rejections until they are settled. Does not own the decision that an action has ended.
  */
-import { loadsSkill } from '../../domain/action-types.ts';
+import { loadsSkill } from '../../domain/internal-actions.ts';
 import type { ActionKey, ActionRejection } from '../../domain/action.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { SchedulerCommand, Settlement } from '../../scheduler/types.ts';

@@ -1,5 +1,5 @@
 /** The facts about the user, for the attempts of actions; and the event of a change (C10). */
-import { isMemoryAction } from '../../domain/action-types.ts';
+import { isMemoryAction } from '../../domain/internal-actions.ts';
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import type { EventData } from '../../domain/event.ts';
 import { factsChars } from '../../domain/facts.ts';

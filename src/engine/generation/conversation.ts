@@ -1,7 +1,7 @@
 /** The conversation so far, as shown to the model; read from the journal, its only source (L5). */
 import { readContent } from '../../domain/content.ts';
 import type { MessageContent } from '../../domain/content.ts';
-import { forgetsResults } from '../../domain/action-types.ts';
+import { forgetsResults } from '../../domain/internal-actions.ts';
 import type { EventOf } from '../../domain/event.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';

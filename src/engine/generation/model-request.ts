@@ -1,5 +1,5 @@
 /** Builds the model request of one generation from prompt, conversation, feeds and limits (L5). */
-import { RECALL } from '../../domain/action-types.ts';
+import { RECALL } from '../../domain/internal-actions.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';

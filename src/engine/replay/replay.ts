@@ -14,21 +14,13 @@
  */
 import type { ActionError } from '../../domain/action.ts';
 import { EngineError } from '../../domain/errors.ts';
+import { EVENTS } from '../../domain/event-table.ts';
 import type { EventOf, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { Json } from '../../domain/json.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { decodeInputs } from '../run/input-codec.ts';
 import type { ConditionResult, RecordedInput } from '../run/run-input.ts';
-
-/** Depend on the circumstances of the time, or were written outside the run's turns. */
-const UNREPEATED: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
-  'warning',
-  'variable_changed',
-  'context_feed_updated',
-  'file_changed',
-  'skill_loaded',
-]);
 
 /** Events of an action that follow its judgement. A cancelled action may have been cancelled before. */
 const GOES_ON: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
@@ -40,10 +32,6 @@ const GOES_ON: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
 
 /** A recorded event that the run produces again. */
 type Recorded = Pick<EventOf<JournaledEventType>, 'seq' | 'type' | 'run_id' | 'action_id' | 'data'>;
-
-export function isRepeated(type: JournaledEventType): boolean {
-  return !UNREPEATED.has(type);
-}
 
 export class Replay {
   readonly inputs: readonly RecordedInput[];
@@ -113,7 +101,7 @@ export class Replay {
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
       // A summary follows the run, and is not written by it (C10).
       const isSummary = event.type === 'memory_changed' && event.data.change === 'summarised';
-      if (isSummary || !isRepeated(type)) continue;
+      if (isSummary || !EVENTS[type as JournaledEventType].isRepeated) continue;
       events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
     }
     takeLooseBefore(Infinity);

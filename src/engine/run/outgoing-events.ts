@@ -6,8 +6,8 @@ import { redactJson } from '../../bounded/redact-json.ts';
 import { REDACTED } from '../../bounded/redacted-stream.ts';
 import type { Redaction, RedactText } from '../../bounded/redaction.ts';
 import type { EventData, JournaledEventType } from '../../domain/event.ts';
-import { EVENT_TEXT } from '../../domain/event-text.ts';
-import type { TextIn } from '../../domain/event-text.ts';
+import { EVENTS } from '../../domain/event-table.ts';
+import type { TextIn } from '../../domain/event-table.ts';
 import { callDigest } from '../actions/call-digest.ts';
 import type { CallDigest } from '../actions/call-digest.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -15,6 +15,14 @@ import type { Json, JsonObject } from '../../domain/json.ts';
 import { redactedSchema } from './schema-text.ts';
 
 const BASE64 = /^[A-Za-z0-9+/_=-]*$/;
+
+/** The members of each event that are text. */
+const TEXTS: ReadonlyMap<string, readonly (readonly [member: string, text: TextIn])[]> = new Map(
+  Object.entries(EVENTS).map(([type, { rules }]) => [
+    type,
+    rules.flatMap(([member, { text }]) => (text === null ? [] : [[member, text] as const])),
+  ]),
+);
 
 /** An event as it is written. */
 export interface OutgoingEntry<T extends JournaledEventType> {
@@ -35,7 +43,7 @@ export function outgoingEntry<T extends JournaledEventType>(
   shown: Partial<EventData[T]> = {},
 ): OutgoingEntry<T> {
   if (redaction === null) return entry;
-  const members = Object.entries(EVENT_TEXT[type] as Readonly<Record<string, TextIn>>);
+  const members = TEXTS.get(type) ?? [];
   if (members.length === 0) return entry;
   const redact = redaction.texts();
   const data = entry.data as unknown as JsonObject;

@@ -13,6 +13,7 @@
  *  6. During a replay, nothing is written, executed or sent that the record already contains.
  */
 import type { Redaction } from '../../bounded/redaction.ts';
+import { EVENTS } from '../../domain/event-table.ts';
 import { joinPatches, toEvent } from '../../domain/event.ts';
 import type {
   EventData,
@@ -31,7 +32,6 @@ import type { StoredPrompt } from '../../journal/prompts.ts';
 import { addRecorded, encodeInputs } from './input-codec.ts';
 import { outgoingEntry } from './outgoing-events.ts';
 import type { RecordedInput } from './run-input.ts';
-import { isRepeated } from '../replay/replay.ts';
 import type { Replay } from '../replay/replay.ts';
 
 /** Warnings that a run has once, also after a recovery: the same images are in each of its requests. */
@@ -179,7 +179,7 @@ export class RunLog {
    */
   write<T extends JournaledEventType>(type: T, data: EventData[T], options: AppendOptions<T> = {}): WrittenEvent<T> {
     if (this.#replay?.active === true) {
-      if (!isRepeated(type)) return { seq: 0, data };
+      if (!EVENTS[type].isRepeated) return { seq: 0, data };
       const recorded = this.#replay.match(type, options.action?.id ?? null);
       if (recorded !== null) return recorded;
     }

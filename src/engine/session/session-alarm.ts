@@ -11,7 +11,8 @@
  *  3. The session of the port is replaced by its deletion, so it is read again after every wait.
  *  4. An alarm that is set is not moved to a slightly later time: it is one write less, and fires a little too early.
  */
-import { EXPORTED_ENDS, RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
+import { journaledWhere } from '../../domain/event-table.ts';
+import { RUN_TERMINAL_EVENTS } from '../../domain/event.ts';
 import type { EventType } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Logger } from '../../domain/log.ts';
@@ -37,7 +38,7 @@ const CHANGES_LISTING: ReadonlySet<EventType> = new Set<EventType>([
 ]);
 
 /** Events after which something may be exported (O1). */
-const ENDS: ReadonlySet<EventType> = new Set<EventType>([...EXPORTED_ENDS.run, ...EXPORTED_ENDS.action]);
+const ENDS: ReadonlySet<EventType> = new Set<EventType>(journaledWhere(({ ends }) => ends !== null));
 
 type AlarmSession = Pick<
   Session,

@@ -1,6 +1,6 @@
 /** What a session exports to a collector: its runs and their events, as its readers may see them (O1, O2). */
 import { textOfContent, readContent } from '../../domain/content.ts';
-import { EXPORTED_ENDS } from '../../domain/event.ts';
+import { journaledWhere } from '../../domain/event-table.ts';
 import type { EventType, SessionEvent } from '../../domain/event.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord, SessionRecord } from '../../domain/session.ts';
@@ -132,7 +132,7 @@ export class SessionTelemetry {
   }
 }
 
-const ENDS: ReadonlySet<EventType> = new Set<EventType>(EXPORTED_ENDS.action);
+const ENDS: ReadonlySet<EventType> = new Set<EventType>(journaledWhere(({ ends }) => ends === 'action'));
 
 function keyOf(iteration: number, id: string): string {
   return `${iteration}/${id}`;

@@ -18,7 +18,7 @@
  *  6. In a `try`, steps are written one by one, and a failed one is null for others: so the steps that handle the failure
  *     can refer to it.
  */
-import { isHiddenFromViews } from '../../domain/action-types.ts';
+import { isHiddenFromViews } from '../../domain/internal-actions.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';

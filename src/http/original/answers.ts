@@ -1,6 +1,6 @@
 /** Responses of the original's routes (docs/migration.md#http). */
 import * as z from 'zod';
-import { json } from '../../domain/event-schemas.ts';
+import { json } from '../../domain/event-table.ts';
 import { at, number, runId, runStatus, sessionId, text } from '../responses/members.ts';
 import { manifestCheck, manifestReport, manifests } from '../responses/manifests.ts';
 

@@ -1,6 +1,6 @@
 /** Request bodies of the original's routes (docs/migration.md#http). */
 import * as z from 'zod';
-import { json } from '../../domain/event-schemas.ts';
+import { json } from '../../domain/event-table.ts';
 import { limits } from '../../domain/limits.ts';
 import { USER_ID, USER_ID_RULE } from '../../domain/user-id.ts';
 

@@ -1,7 +1,7 @@
 /** Starts what the original's routes ask for, inside the session's object. For the Worker only. */
 import { Hono } from 'hono';
 import * as z from 'zod';
-import { json } from '../../domain/event-schemas.ts';
+import { json } from '../../domain/event-table.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunRecord } from '../../domain/session.ts';
 import type { Session } from '../../engine/session/session.ts';

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { OpenApproval } from '../../engine/actions/approval-list.ts';
 import type { ApprovalView } from '../../engine/actions/approval-view.ts';
-import { jsonObject, shownQuestion } from '../../domain/event-schemas.ts';
+import { jsonObject, shownQuestion } from '../../domain/event-table.ts';
 import { actionId, actionType, approvalId, at, digest, digestBytes, name, number, runId, userId } from './members.ts';
 
 const question = shownQuestion

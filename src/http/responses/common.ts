@@ -6,7 +6,7 @@
 import * as z from 'zod';
 import { ERROR_TABLE } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
-import { EVENT_SCHEMAS } from '../../domain/event-schemas.ts';
+import { EVENT_SCHEMAS } from '../../domain/event-table.ts';
 import { text } from './members.ts';
 
 export const problem = z

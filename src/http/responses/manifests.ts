@@ -1,7 +1,7 @@
 /** Responses about the catalogue (M4). */
 import * as z from 'zod';
 import { MANIFEST_KINDS } from '../../domain/catalog.ts';
-import { json, jsonObject } from '../../domain/event-schemas.ts';
+import { json, jsonObject } from '../../domain/event-table.ts';
 import { at, flag, manifestVersion, number, text } from './members.ts';
 
 const manifestKind = z.enum(MANIFEST_KINDS).describe('Kind of the manifest');

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { ArtifactEntry } from '../../domain/artifact.ts';
 import { SESSION_STATUSES } from '../../domain/directory.ts';
 import type { DirectoryEntry } from '../../domain/directory.ts';
-import { json, jsonObject } from '../../domain/event-schemas.ts';
+import { json, jsonObject } from '../../domain/event-table.ts';
 import { SCOPES } from '../operations.ts';
 import { SURFACES } from '../tokens.ts';
 import {

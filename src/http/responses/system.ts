@@ -1,6 +1,6 @@
 /** Responses about the system and its agents. */
 import * as z from 'zod';
-import { json, jsonObject } from '../../domain/event-schemas.ts';
+import { json, jsonObject } from '../../domain/event-table.ts';
 import { PART_STATES } from '../health.ts';
 import { count, number, text } from './members.ts';
 

@@ -1,6 +1,6 @@
 /** Responses about workflows (M6). */
 import * as z from 'zod';
-import { json, jsonObject } from '../../domain/event-schemas.ts';
+import { json, jsonObject } from '../../domain/event-table.ts';
 import { at, manifestVersion, runId, sessionId, text, workflowName } from './members.ts';
 
 export const workflows = z.object({

@@ -7,14 +7,8 @@
  *
  * `GET /agents/{name}/grammar` and `npm run grammar` print it.
  */
-import {
-  ACTION_TYPES,
-  DEFAULT_ACTION_TYPE,
-  actionSpec,
-  internalActionSpec,
-  isCapability,
-  isImported,
-} from '../../domain/action-types.ts';
+import { ACTION_TYPES, DEFAULT_ACTION_TYPE, actionSpec, isCapability, isImported } from '../../domain/action-types.ts';
+import { internalActionSpec } from '../../domain/internal-actions.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { ProtocolOptions } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';

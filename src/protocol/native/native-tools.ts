@@ -1,5 +1,6 @@
 /** Native function calling (P17): the functions offered to the endpoint, and the action type of a called name. */
-import { actionSpec, internalActionSpec, isInternalAction } from '../../domain/action-types.ts';
+import { actionSpec } from '../../domain/action-types.ts';
+import { internalActionSpec, isInternalAction } from '../../domain/internal-actions.ts';
 import type { ActionType, ParameterKind, ParameterShape } from '../../domain/action-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';

@@ -1,5 +1,6 @@
 /** The built-in text of each part of the system prompt (L4). Lists come from the manifests and from learned shapes. */
-import { IMPLIED_ACTIONS, actionSpec, internalActionSpec } from '../../domain/action-types.ts';
+import { actionSpec } from '../../domain/action-types.ts';
+import { internalActionSpec } from '../../domain/internal-actions.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { promptPartSpec } from '../../domain/prompt-parts.ts';
@@ -110,8 +111,9 @@ function code(agent: AgentDefinition): string {
 
 function internals(agent: AgentDefinition): string {
   const lines = internalUses(agent, false)
-    .filter((name) => !IMPLIED_ACTIONS.includes(name))
-    .map((name) => `- ${name} ${internalActionSpec(name).prompt}`);
+    .map((name) => ({ name, ...internalActionSpec(name) }))
+    .filter(({ needs }) => needs?.also !== true)
+    .map(({ name, prompt }) => `- ${name} ${prompt}`);
   return section('Internal actions (type="internal", parameters in braces)', lines);
 }
 

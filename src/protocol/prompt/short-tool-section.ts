@@ -1,5 +1,5 @@
 /** The section of the system prompt about tools in short form, and how their parameters are read (L4). */
-import { DESCRIBE_TOOLS } from '../../domain/action-types.ts';
+import { DESCRIBE_TOOLS } from '../../domain/internal-actions.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import { isInternalAllowed } from './allowed.ts';

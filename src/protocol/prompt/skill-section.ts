@@ -1,5 +1,5 @@
 /** The section of the system prompt about skills (C8). */
-import { LOAD_SKILL } from '../../domain/action-types.ts';
+import { LOAD_SKILL } from '../../domain/internal-actions.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';

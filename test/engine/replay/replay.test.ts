@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { EventData, EventOf, JournaledEventType } from '../../../src/domain/event.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { RunRecord } from '../../../src/domain/session.ts';
-import { isRepeated, Replay } from '../../../src/engine/replay/replay.ts';
+import { Replay } from '../../../src/engine/replay/replay.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import { newJournal } from '../../journal/journal-kit.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
@@ -156,16 +156,6 @@ describe('[J2] the actions of a record', () => {
 });
 
 describe('[J2] events that a replayed run produces again', () => {
-  test.each<[JournaledEventType, boolean]>([
-    ['warning', false],
-    ['variable_changed', false],
-    ['context_feed_updated', false],
-    ['action_started', true],
-    ['usage', true],
-  ])('%s: %s', (type, repeated) => {
-    expect(isRepeated(type)).toBe(repeated);
-  });
-
   test('match the record in order; outputs are not compared', () => {
     const { write, replay } = recording();
     write('warning', { code: 'x', message: 'y' });

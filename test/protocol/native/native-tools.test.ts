@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { INTERNAL_ACTIONS } from '../../../src/domain/action-types.ts';
+import { INTERNAL_ACTIONS } from '../../../src/domain/internal-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { bundled } from '../../support/bundled.ts';
 import { agentOf, largeTool, largeTools } from '../../support/many-tools.ts';

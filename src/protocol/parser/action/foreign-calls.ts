@@ -2,7 +2,7 @@
  * Calls as Cortex-MK1 and agent-lib write them (P6): `{"tool": "NAME"}`, `delegate_to_agent`, and `type="feed"`. Each is
  * converted to the form of this protocol, with a note for the warning.
  */
-import type { InternalAction } from '../../../domain/action-types.ts';
+import type { InternalAction } from '../../../domain/internal-actions.ts';
 import type { JsonObject } from '../../../domain/json.ts';
 import { referenceNames } from '../../references/references.ts';
 import type { DeclaredFields, KnownTargets } from './action-fields.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import { EVENT_SCHEMAS } from '../../src/domain/event-schemas.ts';
+import { EVENT_SCHEMAS } from '../../src/domain/event-table.ts';
 import { eventIssue } from '../support/event-check.ts';
 
 const completed: SessionEvent = {
