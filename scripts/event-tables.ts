@@ -1,6 +1,6 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, of metrics in docs/observability.md, the routes in docs/http.md, the parts of the prompt in
+ * docs/runs.md, of metrics in docs/observability.md, of settings in docs/operations.md, the routes in docs/http.md, the parts of the prompt in
  * docs/prompt.md, and the calculation in docs/scale.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { withHttpReference } from './http-reference.ts';
 import { withPromptTables } from './prompt-tables.ts';
 import { withScaleTables } from './scale/tables.ts';
 import { JOURNALED, LIVE } from '../src/domain/event-table.ts';
+import { settingRow, WORKER_SETTINGS } from '../src/settings/setting-table.ts';
 import { METRICS } from '../src/telemetry/metrics.ts';
 
 type Table = Readonly<Record<string, { readonly description: string; readonly data: { readonly shape: object } }>>;
@@ -61,11 +62,23 @@ export function withMetricTable(page: string): string {
   );
 }
 
+/** The page with its table of the Worker's settings as it should be. */
+export function withSettingTable(page: string): string {
+  const rows = WORKER_SETTINGS.map((name) => ({ name, ...settingRow(name) })).map(
+    ({ name, default: usual, meaning }) => `| \`${name}\` | ${usual} | ${meaning} |`,
+  );
+  const table = ['| name | default | meaning |', '|---|---|---|', ...rows].join('\n');
+  return page.replace(/(<!-- settings -->\n)[^]*?(<!-- end -->)/, (_whole, before: string, after: string) =>
+    [before, table, `\n${after}`].join('\n'),
+  );
+}
+
 if (import.meta.main) {
   for (const [name, updated] of [
     ['journal', withEventTables],
     ['runs', withErrorTable],
     ['observability', withMetricTable],
+    ['operations', withSettingTable],
     ['http', withHttpReference],
     ['prompt', withPromptTables],
     [

@@ -4,7 +4,7 @@
  */
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
 import { nearestNames } from '../../src/domain/nearest.ts';
-import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-table.ts';
 import { projectText } from '../project/real-path.ts';
 import { START_SETTINGS } from './start-settings.ts';
 

@@ -3,16 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RUNNER_SETTINGS } from '../../container-runner/config.ts';
-import { parseIntervals } from '../../src/domain/intervals.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
-import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
-import { parseRateLimit } from '../../src/policies/rate-limit.ts';
-import { parseRedact } from '../../src/catalog/read/redact-setting.ts';
-import { parseSessionExpiry } from '../../src/policies/session-expiry.ts';
-import { parseRunnerUrls, parseSigningKeys } from '../../src/executors/runner/list.ts';
+import { checkSettings, WORKER_SETTINGS } from '../../src/settings/setting-table.ts';
 import type { ApiKey } from '../../src/http/api-keys.ts';
 import { parseApiKeys } from '../../src/http/api-keys.ts';
-import { parseTokenSecret } from '../../src/http/tokens.ts';
 import { replaceFile } from '../project/real-path.ts';
 import { checkNames, devVarsText, valuesOf } from './dev-vars.ts';
 import { givenSettings, startSettings } from './start-settings.ts';
@@ -70,18 +64,11 @@ export function settingsOf(root: string, environment: Variables): SystemSettings
 
 /** @returns the API keys. @throws Error that names an invalid setting of the Worker */
 export function checkWorkerSettings(worker: Readonly<Record<string, string>>): ApiKey[] {
-  const keys = parseApiKeys(worker['API_KEYS'], worker['OWNER_OF_KEYLESS']);
-  parseTokenSecret(worker['SESSION_TOKEN_SECRET']);
-  parseRunnerUrls(worker['RUNNER_URLS']);
-  parseSigningKeys(worker['RUNNER_SECRET']);
-  parseRateLimit(worker['RATE_LIMIT']);
-  parseRedact(worker['REDACT']);
-  parseSessionExpiry(worker['SESSION_EXPIRY']);
-  parseIntervals(worker);
+  checkSettings(worker);
   // A local system numbers its lives.
   const [issue] = settingIssues({ HOST_LIFE: '0', ...worker });
   if (issue !== undefined) throw new Error(issue);
-  return keys;
+  return parseApiKeys(worker['API_KEYS'], worker['OWNER_OF_KEYLESS']);
 }
 
 /** The settings that affect which manifests load. */

@@ -1,7 +1,7 @@
 /** The configuration of another deployment of the Worker, derived from wrangler.toml. */
 import { experimental_readRawConfig as readRawConfig } from 'wrangler';
 import { isSecretName } from '../../src/domain/secrets.ts';
-import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-table.ts';
 
 /** A configuration as it is written in its file. */
 interface RawEnvironment {

@@ -1,7 +1,7 @@
 /** The API keys of an environment. */
 import { parseApiKeys } from '../http/api-keys.ts';
 import type { ApiKey } from '../http/api-keys.ts';
-import type { WorkerSettings } from './setting-names.ts';
+import type { WorkerSettings } from './setting-table.ts';
 
 const known = new WeakMap<WorkerSettings, readonly ApiKey[]>();
 

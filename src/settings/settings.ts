@@ -21,7 +21,7 @@ import { parseSessionExpiry } from '../policies/session-expiry.ts';
 import type { HostLife } from '../engine/replay/recovery-queue.ts';
 import type { ModelConfig } from '../llm/routing/select.ts';
 import { apiKeysOf } from './keys.ts';
-import type { WorkerSettings } from './setting-names.ts';
+import type { WorkerSettings } from './setting-table.ts';
 
 /** Variables of the Worker. */
 export interface Variables extends WorkerSettings {

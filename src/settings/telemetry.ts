@@ -3,7 +3,7 @@ import { VERSION } from '../domain/version.ts';
 import type { Attributes } from '../telemetry/otlp.ts';
 import type { Sampling } from '../telemetry/run-trace.ts';
 import type { Collector } from '../telemetry/send.ts';
-import type { WorkerSettings } from './setting-names.ts';
+import type { WorkerSettings } from './setting-table.ts';
 
 export interface TelemetrySettings {
   /** Null: traces are not exported. */

@@ -13,7 +13,8 @@ import {
 } from '../../cli/system/settings.ts';
 import { START_SETTINGS } from '../../cli/system/start-settings.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
-import { WORKER_SETTINGS } from '../../src/settings/setting-names.ts';
+import { withSettingTable } from '../../scripts/event-tables.ts';
+import { WORKER_SETTINGS } from '../../src/settings/setting-table.ts';
 
 /** Names in the first column of the table below a heading. */
 function documented(file: string, heading: string): string[] {
@@ -58,8 +59,13 @@ describe('[H8] the tables of settings', () => {
     expect([...new Set([...general, ...ofRunner])].toSorted()).toEqual([...read].toSorted());
   });
 
+  test('is what the code says', () => {
+    const page = readFileSync(join(PACKAGE_ROOT, 'docs/operations.md'), 'utf8');
+    expect(page).toBe(withSettingTable(page));
+  });
+
   test('have only settings that the Worker uses', () => {
-    const used = sources('src').filter(({ path }) => !path.endsWith('setting-names.ts'));
+    const used = sources('src').filter(({ path }) => !path.endsWith('setting-table.ts'));
     expect(used.length).toBeGreaterThan(100);
     expect(WORKER_SETTINGS.filter((name) => !used.some(({ text }) => text.includes(name)))).toEqual([]);
   });
