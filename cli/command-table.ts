@@ -17,6 +17,7 @@ export const GROUPS: readonly CommandGroup[] = [
       build: () => import('./commands/build.ts'),
       doctor: () => import('./commands/doctor.ts'),
       validate: () => import('./commands/validate.ts'),
+      returns: () => import('./commands/returns.ts'),
       migrate: () => import('./commands/migrate.ts'),
     },
   },

@@ -226,7 +226,29 @@ export function checkManifests(
 
 /** The same for an author: prints also what was skipped. Imports may refer to shipped manifests. */
 export function checkOwnManifests(target: string, code: ProjectTools): LoadedManifests {
-  return told(loadOwn(target, code));
+  const loaded = loadOwn(target, code);
+  return told({ ...loaded, warnings: [...loaded.warnings, ...undescribed(loaded)] });
+}
+
+/** What does not say what it returns: the model can then use its results only after it has seen one (L4). */
+function undescribed({ entries }: Pick<LoadedManifests, 'entries'>): ManifestProblem[] {
+  const warning = (file: string, what: string, how: string): ManifestProblem => ({
+    file,
+    line: 1,
+    column: 1,
+    field: 'returns',
+    message: `${what} does not say what it returns, so the model cannot use its result before it has seen one${how}`,
+  });
+  return entries.flatMap(({ definition, file }) => {
+    const { name } = definition;
+    if (definition.kind === 'Tool' && definition.returns === null && definition.implementation.type !== 'code')
+      return [
+        warning(file, `the tool "${name}"`, ` (${commandLine('returns', name)} writes it from recorded results)`),
+      ];
+    if (definition.kind !== 'Relic') return [];
+    const without = Object.values(definition.endpoints).filter(({ returns }) => returns === null);
+    return without.map((endpoint) => warning(file, `the endpoint "${name}.${endpoint.name}"`, ''));
+  });
 }
 
 /** Everything that a build of the project loads; the issues are not printed. @param root the project's folder */

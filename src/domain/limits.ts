@@ -607,7 +607,7 @@ export const limits = {
   historyResultChars: 32_768,
   /**
    * The shape of a result in the prompt: depth, parts and keys that are read, items of a list that are compared, length
-   * and words of a key of a result, keys with equal records that make a map, and length of the text.
+   * and words of a key of a result, and length of the text.
    */
   shapeDepth: 5,
   shapeParts: 100,
@@ -615,14 +615,7 @@ export const limits = {
   shapeItems: 4,
   shapeKeyChars: 32,
   shapeKeyWords: 3,
-  shapeMapKeys: 4,
   shapeChars: 400,
-  /** Learned shapes of one run and of one namespace, and the JSON of one. */
-  learnedShapesPerRun: 100,
-  learnedShapes: 1_000,
-  storedShapeChars: 8_192,
-  /** How long the first message to a bundled agent waits for them. */
-  learnedShapesWaitMs: 200,
   /**
    * Copies of uploaded definitions (Z1): how long one is used without a request to the catalogue, and how long one is used
    * at most. In between, a message uses it at once and the catalogue is asked behind it. A conversation reads each turn

@@ -1,6 +1,5 @@
 /**
- * The shape of a result: keys and types, never values. Read from a manifest's `returns` or from a result; what results of
- * several runs have in common is in learned-shape.ts.
+ * The shape of a result: keys and types, never values. Read from a manifest's `returns` or from a result.
  *
  * Keys of a result are data, so its shape contains only short identifiers of few words. Every shape is limited in depth,
  * parts and keys (`limits.shape…`).
@@ -11,23 +10,20 @@ import { limits } from './limits.ts';
 
 /**
  * A type such as `text`, `number`, `boolean` or `any`; a list with the shape of its items; an object with the shape of
- * each key. A key that ends in `?` is optional. A key that ends in `~` was in the results of one run only, see `visibleKeys`.
+ * each key. A key that ends in `?` is optional.
  * The key `…` represents the hidden keys; its shape is the shape of their values.
  */
 export type Shape = string | readonly [Shape] | { readonly [key: string]: Shape };
 
-/** Shapes of successful results by `type/name`, for example `tool/search` or `relic/notes.get`. */
-export type LearnedShapes = Readonly<Record<string, Shape>>;
-
-export const UNKNOWN = 'any';
-export const OTHERS = '…';
+const UNKNOWN = 'any';
+const OTHERS = '…';
 const KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 /** Between words: `_`, `-`, and changes of case as in `pageToken` and `HTMLPage`. */
 const WORD_ENDS = /[_-]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/;
 const TYPES: Readonly<Record<string, string>> = { string: 'text', integer: 'number', array: '[any]', object: '{…}' };
 
 /** Whether a key of a result is an identifier that is too short for a sentence. */
-export function isPlainKey(key: string): boolean {
+function isPlainKey(key: string): boolean {
   return (
     key.length <= limits.shapeKeyChars &&
     KEY.test(key) &&
@@ -69,7 +65,7 @@ function ofValue(value: Json, depth: number, parts: Parts): Shape {
 }
 
 /** `__proto__` is a key like any other. */
-export function define(shape: Record<string, Shape>, key: string, value: Shape): void {
+function define(shape: Record<string, Shape>, key: string, value: Shape): void {
   Object.defineProperty(shape, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
@@ -90,11 +86,11 @@ function merged(first: Shape, second: Shape): Shape {
   return shape;
 }
 
-export function isList(shape: Shape): shape is readonly [Shape] {
+function isList(shape: Shape): shape is readonly [Shape] {
   return Array.isArray(shape);
 }
 
-export function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
+function isObject(shape: Shape): shape is { readonly [key: string]: Shape } {
   return typeof shape === 'object' && !Array.isArray(shape);
 }
 
@@ -159,42 +155,9 @@ function rendered(shape: Shape, depth: number): string {
   if (typeof shape === 'string') return shape;
   if (isList(shape)) return depth <= 0 ? `[${OTHERS}]` : `[${rendered(shape[0], depth - 1)}]`;
   if (depth <= 0) return `{${OTHERS}}`;
-  const shown = visibleKeys(shape);
-  const parts = shown.map(([written, value]) => {
-    const key = written.replace(/~$/, '');
+  const parts = Object.entries(shape).map(([key, value]) => {
     const isAlone = value === 'text' || (key === OTHERS && value === UNKNOWN);
     return isAlone ? key : `${key}: ${rendered(value, depth - 1)}`;
   });
-  if (shown.length < Object.keys(shape).length && !Object.hasOwn(shape, OTHERS)) parts.push(OTHERS);
   return `{${parts.join(', ')}}`;
-}
-
-/**
- * The keys that are shown: those that results of two runs had. Before the second run, all of them, unless they may be data:
- * the only key with an object, or several with records that share half of their keys.
- */
-function visibleKeys(shape: { readonly [key: string]: Shape }): [string, Shape][] {
-  const entries = Object.entries(shape);
-  const isOnce = ([key]: [string, Shape]): boolean => key.endsWith('~');
-  const named = entries.filter(([key]) => key !== OTHERS);
-  if (named.every(isOnce) && !mayBeData(named.map(([, value]) => value))) return entries;
-  return entries.filter((entry) => !isOnce(entry));
-}
-
-function mayBeData(values: readonly Shape[]): boolean {
-  const [first, ...rest] = values;
-  if (first === undefined) return false;
-  if (rest.length === 0) return isObject(first);
-  const names = namesIn(first);
-  return rest.every((value) => {
-    const others = namesIn(value);
-    const common = others.filter((name) => names.includes(name)).length;
-    return common > 0 && common * 2 >= Math.min(names.length, others.length);
-  });
-}
-
-/** The names of a record's keys, or of the records in a list. */
-function namesIn(shape: Shape): string[] {
-  if (isList(shape)) return namesIn(shape[0]);
-  return isObject(shape) ? Object.keys(shape).map((key) => key.replace(/[?~]+$/, '')) : [];
 }

@@ -1,9 +1,8 @@
 /** The catalogue object of a namespace, and the copies of its definitions that a session keeps. */
 import { bundled } from './project.ts';
-import { shapesIn } from '../catalog/store/learned-shapes.ts';
 import { waitUntil } from 'cloudflare:workers';
 import { DefinitionCache } from '../catalog/store/definition-cache.ts';
-import type { CachedTexts, Checked, DefinitionTexts } from '../catalog/store/definition-cache.ts';
+import type { CachedText, Checked } from '../catalog/store/definition-cache.ts';
 import { checkedIn, PinTable } from '../catalog/store/pin-table.ts';
 import type { PinnedTexts } from '../catalog/store/pin-table.ts';
 import { fromPinned, toPinned } from '../catalog/store/pinned.ts';
@@ -12,16 +11,11 @@ import type { McpTools } from '../catalog/store/pinned-mcp.ts';
 import { withSecrets } from '../catalog/check/secrets.ts';
 import type { ExposedManifests } from '../domain/catalog.ts';
 import { derived } from '../domain/derived.ts';
-import { limits } from '../domain/limits.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../domain/manifests/tool.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
-import type { Clock } from '../domain/ports/clock.ts';
 import { RecentTexts } from '../domain/recent-texts.ts';
 import type { SessionRecord } from '../domain/session.ts';
-import type { LearnedShapes } from '../domain/shape.ts';
-import { within } from '../domain/sleep.ts';
-import { undescribedTargets } from '../domain/undescribed-targets.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import { scopeOf } from '../settings/secrets.ts';
 import { objectName } from '../domain/owner.ts';
@@ -75,12 +69,9 @@ export function manifestHost(env: Env): ManifestHost {
     replace: (owner, files) => changed(env, owner, of(owner).replace(owner, files)),
     validate: async (owner, files) => valueOf(await of(owner).validate(owner, files)),
     exposed: async (owner) => {
-      const ask = async (): Promise<DefinitionTexts> => ({
-        text: JSON.stringify(valueOf(await of(owner).exposed(owner))),
-        shapes: null,
-      });
-      const { texts } = await definitions.find({ owner, key: 'exposed', ask, behind });
-      return JSON.parse(texts?.text ?? NOTHING_EXPOSED) as ExposedManifests;
+      const ask = async (): Promise<string> => JSON.stringify(valueOf(await of(owner).exposed(owner)));
+      const { text } = await definitions.find({ owner, key: 'exposed', ask, behind });
+      return JSON.parse(text ?? NOTHING_EXPOSED) as ExposedManifests;
     },
     graph: async (owner) => valueOf(await of(owner).graph(owner)),
   };
@@ -97,7 +88,7 @@ interface Wanted {
 }
 
 /** The definition that a run of it has, and when the catalogue was asked for it; null: it was not asked. */
-type Found = { readonly texts: DefinitionTexts; readonly checked: Checked | null };
+type Found = { readonly text: string; readonly checked: Checked | null };
 
 function cacheKey({ kind, name, scope }: Wanted): string {
   return scope === undefined ? `${kind}/${name}` : `${kind}/${name}/${scope}`;
@@ -113,30 +104,25 @@ function cacheKey({ kind, name, scope }: Wanted): string {
  */
 async function current(
   env: Env,
-  clock: Clock,
   wanted: Wanted,
-  known: () => CachedTexts | null = () => null,
+  known: () => CachedText | null = () => null,
   seen = 0,
 ): Promise<Found | null> {
   const { owner, kind, name, scope } = wanted;
   const common = kind === 'agent' ? bundled().agent(name, scope) : bundled().workflow(name, scope);
-  if (common !== null) {
-    const shapes = await shapesOf(env, clock, owner, undescribedTargets(common));
-    return { texts: { text: pinnedText(common), shapes }, checked: null };
-  }
-  const ask = async (): Promise<DefinitionTexts | null> =>
-    valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
-  const { texts, ...checked } = await definitions.find({ owner, key: cacheKey(wanted), known, seen, ask, behind });
-  return texts === null ? null : { texts, checked };
+  if (common !== null) return { text: pinnedText(common), checked: null };
+  const ask = async (): Promise<string | null> => valueOf(await catalogFor(env, owner).resolve(kind, name, scope));
+  const { text, ...checked } = await definitions.find({ owner, key: cacheKey(wanted), known, seen, ask, behind });
+  return text === null ? null : { text, checked };
 }
 
 /** The isolate's copy of an agent, for the session that is created for it; null: it has none, or the agent is bundled. */
-export function copyOf(record: SessionRecord): CachedTexts | null {
+export function copyOf(record: SessionRecord): CachedText | null {
   return definitions.peek(record.owner, cacheKey(wantedBy(record)));
 }
 
 /** Takes over the copy that came with a new session. */
-export function takeCopy(record: SessionRecord, copy: CachedTexts): void {
+export function takeCopy(record: SessionRecord, copy: CachedText): void {
   definitions.take(record.owner, cacheKey(wantedBy(record)), copy);
 }
 
@@ -149,37 +135,6 @@ function wantedBy({
   return { owner, kind: workflow === undefined ? 'agent' : 'workflow', name: workflow ?? agent, scope };
 }
 
-/**
- * Without shapes, a prompt says less; so a message does not fail because of them. The first one waits at most
- * `limits.learnedShapesWaitMs`, later ones use the isolate's copy.
- */
-async function shapesOf(
-  env: Env,
-  clock: Clock,
-  owner: string | null,
-  targets: readonly string[],
-): Promise<string | null> {
-  if (targets.length === 0) return null;
-  const ask = async (): Promise<DefinitionTexts> => ({
-    text: '',
-    shapes: valueOf(await catalogFor(env, owner).shapes(targets)),
-  });
-  const found = definitions
-    .find({ owner, key: `shapes/${JSON.stringify(targets)}`, ask, behind })
-    .then(({ texts }) => texts?.shapes ?? null);
-  try {
-    return await within(found, limits.learnedShapesWaitMs, clock, null);
-  } catch {
-    return null;
-  }
-}
-
-/** Stores what a run of the namespace has learned about results (L4). */
-export async function learnShapes(env: Env, owner: string | null, shapes: LearnedShapes): Promise<void> {
-  valueOf(await catalogFor(env, owner).learn(shapes));
-  definitions.refreshSoon(owner);
-}
-
 /** The pinned text of a bundled definition. */
 const pinnedText = derived(toPinned);
 
@@ -188,42 +143,31 @@ const PART_END = '\0';
 
 /** The definitions in pinned texts that were used last, by all parts of such a text. */
 const definitionsIn = new RecentTexts((key): ResolvedAgent | ResolvedWorkflow => {
-  const [text = '', shapes = '', mcp = ''] = key.split(PART_END);
-  const definition = { ...fromPinned(text), ...shapesIn(shapes === '' ? null : shapes) };
+  const [text = '', mcp = ''] = key.split(PART_END);
+  const definition = fromPinned(text);
   return 'agent' in definition ? withPinnedMcp(definition, mcp === '' ? null : mcp) : definition;
 });
 
 /** The same object for the same texts, as long as the isolate keeps it. */
-function resolvedFrom({ text, shapes, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
-  const isPlain = shapes === null && mcp === null;
-  return definitionsIn.of(isPlain ? text : [text, shapes ?? '', mcp ?? ''].join(PART_END));
+function resolvedFrom({ text, mcp = null }: PinnedTexts): ResolvedAgent | ResolvedWorkflow {
+  return definitionsIn.of(mcp === null ? text : [text, mcp].join(PART_END));
 }
 
 /** Without the tools of its MCP servers. */
-export async function agentOf(
-  env: Env,
-  clock: Clock,
-  owner: string | null,
-  name: string,
-): Promise<ResolvedAgent | null> {
+export async function agentOf(env: Env, owner: string | null, name: string): Promise<ResolvedAgent | null> {
   const common = bundled().agent(name);
-  if (common !== null) return { ...common, ...shapesIn(await shapesOf(env, clock, owner, undescribedTargets(common))) };
-  const found = await current(env, clock, { owner, kind: 'agent', name });
-  const resolved = found === null ? null : resolvedFrom(found.texts);
+  if (common !== null) return common;
+  const found = await current(env, { owner, kind: 'agent', name });
+  const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'agent' in resolved ? resolved : null;
 }
 
 /** The same for workflows. */
-export async function workflowOf(
-  env: Env,
-  clock: Clock,
-  owner: string | null,
-  name: string,
-): Promise<ResolvedWorkflow | null> {
+export async function workflowOf(env: Env, owner: string | null, name: string): Promise<ResolvedWorkflow | null> {
   const common = bundled().workflow(name);
   if (common !== null) return common;
-  const found = await current(env, clock, { owner, kind: 'workflow', name });
-  const resolved = found === null ? null : resolvedFrom(found.texts);
+  const found = await current(env, { owner, kind: 'workflow', name });
+  const resolved = found === null ? null : resolvedFrom(found);
   return resolved !== null && 'workflow' in resolved ? resolved : null;
 }
 
@@ -236,7 +180,6 @@ export async function workflowsOf(env: Env, owner: string | null): Promise<Workf
 /** The definitions used by the runs of one session, in the session's own storage (M4, J2). */
 export class PinnedManifests {
   readonly #env: Env;
-  readonly #clock: Clock;
   readonly #table: PinTable;
   readonly #mcp: McpAccess;
   readonly #inUse: () => Iterable<string>;
@@ -248,10 +191,9 @@ export class PinnedManifests {
   constructor(
     env: Env,
     storage: DurableObjectStorage,
-    { clock, inUse, mcp }: { readonly clock: Clock; readonly inUse: () => Iterable<string>; readonly mcp: McpAccess },
+    { inUse, mcp }: { readonly inUse: () => Iterable<string>; readonly mcp: McpAccess },
   ) {
     this.#env = env;
-    this.#clock = clock;
     this.#mcp = mcp;
     this.#inUse = inUse;
     this.#table = new PinTable(durableSql(storage), inUse);
@@ -262,26 +204,24 @@ export class PinnedManifests {
     const wanted = wantedBy(record);
     const latest = [...this.#inUse()].at(-1) ?? null;
     const seen = latest === null ? 0 : (checkedIn(latest)?.revision ?? 0);
-    const found = await current(this.#env, this.#clock, wanted, () => this.#copyOf(latest), seen);
+    const found = await current(this.#env, wanted, () => this.#copyOf(latest), seen);
     if (found === null) return null;
-    const { texts, checked } = found;
-    return this.#table.store({ ...texts, mcp: await this.#mcpOf(texts, wanted.owner) }, checked);
+    const { text, checked } = found;
+    return this.#table.store({ text, mcp: await this.#mcpOf(text, wanted.owner) }, checked);
   }
 
   /** What the latest run of this session has: after a pause, its object is in an isolate without copies (Z1). */
-  #copyOf(pin: string | null): CachedTexts | null {
+  #copyOf(pin: string | null): CachedText | null {
     const checked = pin === null ? null : checkedIn(pin);
     const texts = pin === null || checked === null ? null : this.#table.read(pin);
-    return checked === null || texts === null
-      ? null
-      : { ...checked, texts: { text: texts.text, shapes: texts.shapes } };
+    return checked === null || texts === null ? null : { ...checked, text: texts.text };
   }
 
   /** The tools of the agent's MCP servers as JSON; null if it has none. */
-  async #mcpOf({ text }: PinnedTexts, owner: string | null): Promise<string | null> {
+  async #mcpOf(text: string, owner: string | null): Promise<string | null> {
     // Most agents have none: their text is not parsed for every message.
     if (!text.includes('"mcpServers":')) return null;
-    if (this.#latest?.text !== text) this.#latest = { text, resolved: resolvedFrom({ text, shapes: null }) };
+    if (this.#latest?.text !== text) this.#latest = { text, resolved: resolvedFrom({ text }) };
     const { resolved } = this.#latest;
     if (!('agent' in resolved)) return null;
     const found = await this.#mcp.toolsOf(resolved, owner, () => this.#latestMcpTools());

@@ -48,7 +48,7 @@ function appFor(env: Env): App {
     debugPrompts: settings.debugPrompts,
     newSessionId: () => newSessionId(env),
     mayBeSession: (id) => mayBeSession(env, id),
-    agent: (name, owner) => agentOf(env, platformClock, owner, name),
+    agent: (name, owner) => agentOf(env, owner, name),
     withServers: async (agent, owner) => {
       // Like a session of its own: it shares no connections with others.
       const network = invocationNetwork(settings);

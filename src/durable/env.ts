@@ -7,7 +7,6 @@ import type { ActionOutcome } from '../domain/action.ts';
 import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
-import type { LearnedShapes } from '../domain/shape.ts';
 import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
 import type { CodeToolCall, CodeToolSession, ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { EdgeRelicCall } from '../domain/ports/edge-relics.ts';
@@ -20,7 +19,7 @@ import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-lis
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ForkPage } from '../engine/session/session-fork.ts';
 import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
-import type { CachedTexts } from '../catalog/store/definition-cache.ts';
+import type { CachedText } from '../catalog/store/definition-cache.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
 import type { ForkedRecord } from '../http/session-env.ts';
@@ -69,13 +68,13 @@ export interface Env extends Variables {
 
 export interface SessionRpc {
   /** @param copy the Worker's copy of the definition (Z1) */
-  create(record: SessionRecord, state: JsonObject, history?: SeededHistory, copy?: CachedTexts | null): Promise<void>;
+  create(record: SessionRecord, state: JsonObject, history?: SeededHistory, copy?: CachedText | null): Promise<void>;
   /** The same, unless there is one of the same start. */
   open(
     record: SessionRecord,
     state: JsonObject,
     history: SeededHistory,
-    copy?: CachedTexts | null,
+    copy?: CachedText | null,
   ): Promise<Reply<SessionRecord>>;
   /**
    * Starts the only run of a child or workflow session, once; returns its id (M6, M7).
@@ -169,17 +168,10 @@ type CatalogCalls = {
 
 export interface CatalogRpc extends CatalogCalls {
   /**
-   * The current definition of an agent or workflow, as text stored with a run (`fromPinned`), and what was learned about
-   * the results of its targets (`shapesIn`); null if there is none.
+   * The current definition of an agent or workflow, as text stored with a run (`fromPinned`); null if
+   * there is none.
    */
-  resolve(
-    kind: 'agent' | 'workflow',
-    name: string,
-    scope?: string,
-  ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>>;
-  /** What was learned about the results of these targets. */
-  shapes(targets: readonly string[]): Promise<Reply<string | null>>;
-  learn(shapes: LearnedShapes): Promise<Reply<null>>;
+  resolve(kind: 'agent' | 'workflow', name: string, scope?: string): Promise<Reply<string | null>>;
   workflows(): Promise<WorkflowDefinition[]>;
 }
 

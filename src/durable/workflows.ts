@@ -24,7 +24,7 @@ export function workflowHost(env: Env): WorkflowHost {
     now: platformClock.now,
     newSessionId: () => newSessionId(env),
     sessionIdOf: (start) => sessionIdOf(env, start),
-    find: (name, owner) => workflowOf(env, platformClock, owner, name),
+    find: (name, owner) => workflowOf(env, owner, name),
     list: (owner) => workflowsOf(env, owner),
     secret: (name, owner, common) => {
       const read = secretFor(env, owner, common)(name);

@@ -9,7 +9,7 @@ const root = folderOfFile();
 const agent = (name: string, tools = 'calculator'): string =>
   `kind: Agent\nversion: "1"\nname: ${name}\nsummary: Helps.\npersona: You help.\nimport: {tools: [${tools}]}\n`;
 const tool = (name: string): string =>
-  `kind: Tool\nversion: "1"\nname: ${name}\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\n`;
+  `kind: Tool\nversion: "1"\nname: ${name}\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\nparameters: {text: string}\nreturns: {type: string}\n`;
 
 function put(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });

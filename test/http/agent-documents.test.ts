@@ -10,9 +10,7 @@ const assistant = bundled.agent('assistant');
 if (assistant === null) throw new Error('no assistant');
 const persona = { agent: 'Day ${DATE}, session ${SESSION_ID}, ${USER_ID}, ${LANGUAGE}.', user: '', examples: [] };
 const agent = { ...assistant.agent, persona, variables: { LANGUAGE: 'Norwegian' } };
-const shapes = { 'tool/web_fetch': { learned: 'text' } };
-const tools = new Map([...assistant.tools].map(([name, tool]) => [name, { ...tool, returns: null }]));
-const resolved = { ...assistant, agent, tools, shapes };
+const resolved = { ...assistant, agent };
 
 const listed = {
   kind: 'agent' as const,
@@ -38,7 +36,6 @@ describe('[L4] GET /agents/{name}/prompt', () => {
     expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
     const prompt = await response.text();
     expect(prompt).toContain('Day 2031-05-04, session ${SESSION_ID}, ${USER_ID}, Norwegian.');
-    expect(prompt).toContain('Returns {learned}');
   });
 
   test('has the tokens of each section, as JSON', async () => {

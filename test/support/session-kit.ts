@@ -18,7 +18,7 @@ import type { BlobStore, ObjectStore } from '../../src/domain/ports/storage.ts';
 import type { ChildSessions } from '../../src/domain/ports/children.ts';
 import type { ModelDelta, ModelRequest } from '../../src/domain/ports/model.ts';
 import type { RunnerClient } from '../../src/domain/ports/runner.ts';
-import type { ShapeStore, SharedFeeds } from '../../src/domain/ports/shared-values.ts';
+import type { SharedFeeds } from '../../src/domain/ports/shared-values.ts';
 import type { UserFacts } from '../../src/domain/ports/user-facts.ts';
 import { bundled } from './bundled.ts';
 import { redactor } from '../../src/engine/session/redact.ts';
@@ -128,8 +128,6 @@ export interface KitOptions {
   /** The host's description from its starter; default: its first life. */
   readonly host?: HostLife;
   readonly slots?: QuarantineSlots;
-  /** Where its runs store what they learn about results. */
-  readonly shapes?: ShapeStore;
   /** Whether the session's agent has been removed from the catalog. */
   readonly gone?: () => boolean;
   /**
@@ -199,7 +197,6 @@ export async function sessionKit(options: KitOptions = {}): Promise<SessionKit> 
     }),
     blobs: options.blobs ?? null,
     objects: options.objects ?? null,
-    ...(options.shapes === undefined ? {} : { shapes: options.shapes }),
     sampling: options.sampling ?? null,
     hold: (work) => {
       held.push(work);

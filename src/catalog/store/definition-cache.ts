@@ -23,14 +23,9 @@ export interface Checked {
 }
 
 /** A copy. */
-export interface CachedTexts extends Checked {
-  /** JSON texts; null: the catalogue has nothing of this name. */
-  readonly texts: DefinitionTexts | null;
-}
-
-export interface DefinitionTexts {
-  readonly text: string;
-  readonly shapes: string | null;
+export interface CachedText extends Checked {
+  /** A JSON text; null: the catalogue has nothing of this name. */
+  readonly text: string | null;
 }
 
 interface Lookup {
@@ -38,10 +33,10 @@ interface Lookup {
   /** Identifies the value within its catalogue. */
   readonly key: string;
   /** Another copy, which is read only if the isolate has none. Default: there is none. */
-  readonly known?: () => CachedTexts | null;
+  readonly known?: () => CachedText | null;
   /** The latest change that the session has used a definition of: it does not go back behind it. Default: none. */
   readonly seen?: number;
-  readonly ask: () => Promise<DefinitionTexts | null>;
+  readonly ask: () => Promise<string | null>;
   /** Keeps the request alive for work that nothing waits for; the work never rejects. */
   readonly behind: (work: Promise<void>) => void;
 }
@@ -49,7 +44,7 @@ interface Lookup {
 export class DefinitionCache {
   readonly #clock: Pick<Clock, 'now'>;
   /** Least recently used first. */
-  readonly #copies = new Map<string, CachedTexts>();
+  readonly #copies = new Map<string, CachedText>();
   #chars = 0;
   /** Of the namespaces whose catalogues have changed, least recently changed first. */
   readonly #revisions = new Map<string, number>();
@@ -84,36 +79,25 @@ export class DefinitionCache {
   }
 
   /** The copy, if a message may use it; null: it must be asked for. */
-  peek(owner: string | null, key: string): CachedTexts | null {
+  peek(owner: string | null, key: string): CachedText | null {
     const copy = this.#copies.get(keyOf(owner, key)) ?? null;
-    return copy !== null && copy.texts !== null && this.#mayUse(copy, owner) ? copy : null;
+    return copy !== null && copy.text !== null && this.#mayUse(copy, owner) ? copy : null;
   }
 
   /** Takes a copy over from another isolate, unless the own one may be used and is newer. */
-  take(owner: string | null, key: string, copy: CachedTexts): void {
+  take(owner: string | null, key: string, copy: CachedText): void {
     const own = this.#copies.get(keyOf(owner, key)) ?? null;
     if (own === null || !this.#mayUse(own, owner) || newer(own, copy) === copy) this.#keep(keyOf(owner, key), copy);
   }
 
-  /** Copies of this namespace are asked for again behind their next use: the catalogue has learned something. */
-  refreshSoon(owner: string | null): void {
-    const prefix = `${JSON.stringify([owner]).slice(0, -1)},`;
-    const until = this.#clock.now() - limits.manifestStalenessMs - 1;
-    for (const [id, copy] of this.#copies) {
-      if (!id.startsWith(prefix)) continue;
-      this.#copies.set(id, { ...copy, checkedAt: Math.min(copy.checkedAt, until) });
-      this.#asked.delete(id);
-    }
-  }
-
   /** @throws what `ask` throws, if no copy may be used */
-  async find(lookup: Lookup): Promise<CachedTexts> {
+  async find(lookup: Lookup): Promise<CachedText> {
     const { owner, key, known = () => null, seen = 0, behind } = lookup;
     this.changed(owner, seen);
     const id = keyOf(owner, key);
     const own = this.#copies.get(id) ?? null;
     const copy = own !== null && this.#mayUse(own, owner) ? own : newer(own, known());
-    if (copy === null || copy.texts === null || !this.#mayUse(copy, owner)) return await this.#ask(lookup);
+    if (copy === null || copy.text === null || !this.#mayUse(copy, owner)) return await this.#ask(lookup);
     this.#keep(id, copy);
     const now = this.#clock.now();
     if (now - copy.checkedAt > limits.manifestStalenessMs) {
@@ -139,29 +123,29 @@ export class DefinitionCache {
     return revision >= this.revision(owner) && age <= limits.manifestMaxAgeMs && age >= -limits.clockSkewMs;
   }
 
-  async #ask({ owner, key, ask }: Lookup): Promise<CachedTexts> {
+  async #ask({ owner, key, ask }: Lookup): Promise<CachedText> {
     const checked = { revision: this.revision(owner), checkedAt: this.#clock.now() };
-    const copy = { ...checked, texts: await ask() };
+    const copy = { ...checked, text: await ask() };
     this.take(owner, key, copy);
     return copy;
   }
 
-  #keep(id: string, copy: CachedTexts): void {
+  #keep(id: string, copy: CachedText): void {
     const before = this.#copies.get(id);
     if (before !== undefined) this.#chars -= charsOf(before);
     this.#copies.delete(id);
     this.#copies.set(id, copy);
     this.#chars += charsOf(copy);
-    for (const [oldest, { texts }] of this.#copies) {
+    for (const [oldest, { text }] of this.#copies) {
       if (this.#copies.size <= limits.cachedDefinitions && this.#chars <= limits.cachedDefinitionChars) break;
       this.#copies.delete(oldest);
-      this.#chars -= charsOf({ texts });
+      this.#chars -= charsOf({ text });
     }
   }
 }
 
 /** The copy that was asked for later; the second one of equals. */
-function newer(one: CachedTexts | null, other: CachedTexts | null): CachedTexts | null {
+function newer(one: CachedText | null, other: CachedText | null): CachedText | null {
   if (one === null || other === null) return one ?? other;
   if (one.revision !== other.revision) return one.revision > other.revision ? one : other;
   return one.checkedAt > other.checkedAt ? one : other;
@@ -171,8 +155,8 @@ function keyOf(owner: string | null, key: string): string {
   return JSON.stringify([owner, key]);
 }
 
-function charsOf({ texts }: Pick<CachedTexts, 'texts'>): number {
-  return texts === null ? 0 : texts.text.length + (texts.shapes?.length ?? 0);
+function charsOf({ text }: Pick<CachedText, 'text'>): number {
+  return text?.length ?? 0;
 }
 
 /** Removes the oldest entries beyond a size. */

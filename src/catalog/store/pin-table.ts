@@ -16,12 +16,10 @@ import type { SqlDatabase } from '../../domain/ports/storage.ts';
 import { RecentTexts } from '../../domain/recent-texts.ts';
 import type { Checked } from './definition-cache.ts';
 
-/** A definition in the form that is stored with a run, and what was learned about the results of its targets. */
+/** A definition in the form that is stored with a run. */
 export interface PinnedTexts {
   /** The result of `toPinned`. */
   readonly text: string;
-  /** The result of `ShapeTable.read`. */
-  readonly shapes: string | null;
   /** The tools of the agent's MCP servers, as JSON. Default: it has none (E5). */
   readonly mcp?: string | null;
 }
@@ -47,21 +45,15 @@ export class PinTable {
   }
 
   /**
-   * Stores the texts separately, because shapes and the tools of servers change more often.
+   * Stores the texts separately, because the tools of servers change more often.
    *
    * @param checked when the catalogue was asked for them. Default: they are not from a catalogue
-   * @returns `text`, `text+shapes` or `text+shapes+mcp`, each the id of a text, or nothing in its place; with `checked`,
-   *   followed by `@revision.time`: a run's row then says how old its definitions are, and costs no further row
+   * @returns `text` or `text+mcp`, each the id of a text; with `checked`, followed by `@revision.time`: a run's row then says how old its definitions are, and costs no further row
    */
-  store({ text, shapes, mcp = null }: PinnedTexts, checked: Checked | null = null): string {
+  store({ text, mcp = null }: PinnedTexts, checked: Checked | null = null): string {
     const known = new Set([...this.#last.values()].map(({ id }) => id));
-    const ids = [
-      this.#keep('text', text),
-      ...(shapes === null ? [] : [this.#keep('shapes', shapes)]),
-      ...(mcp === null ? [] : [this.#keep('mcp', mcp)]),
-    ];
-    const [textId = '', ...further] = ids;
-    const pin = mcp !== null && shapes === null ? [textId, '', ...further].join('+') : ids.join('+');
+    const ids = [this.#keep('text', text), ...(mcp === null ? [] : [this.#keep('mcp', mcp)])];
+    const pin = ids.join('+');
     this.#issued.delete(pin);
     this.#issued.add(pin);
     if (ids.some((id) => !known.has(id))) this.#deleteUnused();
@@ -70,11 +62,10 @@ export class PinTable {
 
   /** @param pin the result of `store`. @returns null if it is not stored */
   read(pin: string): PinnedTexts | null {
-    const [textId = '', shapesId = '', mcpId = ''] = idsIn(pin);
+    const [textId = '', mcpId] = idsIn(pin);
     const text = this.#read('text', textId);
     if (text === null) return null;
-    const shapes = shapesId === '' ? null : this.#read('shapes', shapesId);
-    return { text, shapes, ...(mcpId === '' ? {} : { mcp: this.#read('mcp', mcpId) }) };
+    return { text, ...(mcpId === undefined ? {} : { mcp: this.#read('mcp', mcpId) }) };
   }
 
   #keep(part: keyof PinnedTexts, text: string): string {

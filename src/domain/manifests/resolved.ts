@@ -1,7 +1,6 @@
 /** A definition with everything that one run of it may look up. */
 import type { ImportedType } from '../action-types.ts';
 import type { WithoutFacts } from '../facts.ts';
-import type { LearnedShapes } from '../shape.ts';
 import type { AgentDefinition } from './agent.ts';
 import type { ManifestBase } from './base.ts';
 import type { RelicDefinition } from './relic.ts';
@@ -20,8 +19,6 @@ export interface ImportedDefinitions {
   readonly skills?: ReadonlyMap<string, SkillDefinition>;
   /** Every name in the catalogue by kind, to suggest similar names for an unknown one. */
   readonly knownNames: Readonly<Record<ImportedType, readonly string[]>>;
-  /** Shapes of earlier results in this namespace, for targets whose manifest does not say what they return (L4). */
-  readonly shapes?: LearnedShapes;
   /** What is bundled and may use the operator's secrets (X3): the importer itself, and tools by name. */
   readonly bundled?: { readonly subject: boolean; readonly tools: readonly string[] };
 }

@@ -3,7 +3,6 @@ import type { Json } from '../json.ts';
 import type { FeedSource } from '../manifests/feed.ts';
 import type { RelicDefinition } from '../manifests/relic.ts';
 import type { ToolDefinition } from '../manifests/tool.ts';
-import type { LearnedShapes } from '../shape.ts';
 
 /** A shared feed, with everything that its value depends on: equal requests have the same value (F6). */
 export interface SharedFeedRequest {
@@ -32,10 +31,4 @@ export interface SharedFeedValue {
 export interface SharedFeeds {
   /** @throws Error if the value could not be read */
   read(request: SharedFeedRequest): Promise<SharedFeedValue>;
-}
-
-/** The shapes of results that the runs of a namespace have learned (L4). */
-export interface ShapeStore {
-  /** Stores shapes that differ from the known ones, without waiting. They may be lost. */
-  learn(shapes: LearnedShapes): void;
 }

@@ -15,14 +15,11 @@ import type {
 import { DurableObject } from 'cloudflare:workers';
 import { exposedOf } from '../../catalog/store/exposed.ts';
 import { graphOf, renderGraph } from '../../catalog/store/graph.ts';
-import { ShapeTable } from '../../catalog/store/learned-shapes.ts';
 import { toPinned } from '../../catalog/store/pinned.ts';
 import type { ManifestGraph } from '../../catalog/store/graph.ts';
 import type { ManifestStore } from '../../catalog/store/store.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
-import type { LearnedShapes } from '../../domain/shape.ts';
-import { undescribedTargets } from '../../domain/undescribed-targets.ts';
 import { platformClock } from '../platform.ts';
 import { servedProject } from '../project.ts';
 import { deploymentOf } from '../../settings/deployment.ts';
@@ -39,7 +36,6 @@ const REVISION = 'revision';
 export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
   #opened: Promise<ManifestStore> | null = null;
   #owner: string | null = null;
-  readonly #shapes = new ShapeTable(durableSql(this.ctx.storage));
 
   /** Reading YAML needs a lot of code, so it is loaded on first use and not when a Worker starts. */
   #store(): Promise<ManifestStore> {
@@ -53,11 +49,7 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
           () => scheduler.wait(limits.catalogPauseMs),
           () => readSettings(this.env).intervals,
           () => deploymentOf(this.env, [this.#owner], { ai: this.env.AI ?? null }),
-          (manifests) => {
-            // What was learned about changed manifests is forgotten.
-            this.#shapes.follow(manifests);
-            this.#nextRevision();
-          },
+          () => this.#nextRevision(),
         ),
     );
     return this.#opened;
@@ -136,27 +128,11 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
     });
   }
 
-  async resolve(
-    kind: 'agent' | 'workflow',
-    name: string,
-    scope?: string,
-  ): Promise<Reply<{ readonly text: string; readonly shapes: string | null } | null>> {
+  async resolve(kind: 'agent' | 'workflow', name: string, scope?: string): Promise<Reply<string | null>> {
     return await replyOf(async () => {
       const store = await this.#store();
       const found = kind === 'agent' ? store.agent(name, scope) : store.workflow(name, scope);
-      if (found === null) return null;
-      return { text: toPinned(found), shapes: this.#shapes.read(undescribedTargets(found)) };
-    });
-  }
-
-  async shapes(targets: readonly string[]): Promise<Reply<string | null>> {
-    return await replyOf(() => this.#shapes.read(targets));
-  }
-
-  async learn(shapes: LearnedShapes): Promise<Reply<null>> {
-    return await replyOf(async () => {
-      this.#shapes.learn(shapes, (await this.#store()).list(null));
-      return null;
+      return found === null ? null : toPinned(found);
     });
   }
 

@@ -34,8 +34,8 @@ import { NO_HISTORY } from '../../domain/seeded.ts';
 import type { SeededHistory } from '../../domain/seeded.ts';
 import { sessionKey } from '../../domain/session.ts';
 import type { SessionRecord } from '../../domain/session.ts';
-import type { CachedTexts } from '../../catalog/store/definition-cache.ts';
-import { catalogRevisions, learnShapes, PinnedManifests, takeCopy } from '../catalogs.ts';
+import type { CachedText } from '../../catalog/store/definition-cache.ts';
+import { catalogRevisions, PinnedManifests, takeCopy } from '../catalogs.ts';
 import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { codeToolsOf } from '../code-tools.ts';
@@ -159,7 +159,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const runner = runnerOf(env, settings, network, () => this.#session.record.owner);
     const egress = egressOf(env, settings, network, () => this.#session.record);
     const pinned = new PinnedManifests(env, ctx.storage, {
-      clock: platformClock,
       inUse: () => pinsInUse(journal),
       mcp: mcpAccess(env, settings, network, egress),
     });
@@ -185,14 +184,6 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       pin: (record) => pinned.pin(record),
       resolve: (name, pin) => pinned.agent(name, pin, this.#session.record.owner),
       workflow: (name, pin) => pinned.workflow(name, pin, this.#session.record.owner),
-      shapes: {
-        learn: (shapes) => {
-          const { owner } = this.#session.record;
-          ctx.waitUntil(
-            learnShapes(env, owner, shapes).catch((fault: unknown) => this.#logHere('internal_error', { fault })),
-          );
-        },
-      },
       policies: settings.policies,
       redact,
       redactPatterns: settings.redact,
@@ -385,7 +376,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     record: SessionRecord,
     state: JsonObject,
     history: SeededHistory = NO_HISTORY,
-    copy: CachedTexts | null = null,
+    copy: CachedText | null = null,
   ): Promise<void> {
     if (copy !== null) takeCopy(record, copy);
     // The incarnation is chosen here alone, so that no caller can (T5). Both in one turn, so that they become durable
@@ -402,7 +393,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     record: SessionRecord,
     state: JsonObject,
     history: SeededHistory,
-    copy: CachedTexts | null = null,
+    copy: CachedText | null = null,
   ): Promise<Reply<SessionRecord>> {
     return await replyOf(async () => {
       if (!this.#session.exists) await this.create(record, state, history, copy);

@@ -71,7 +71,6 @@ export class Settlements {
     if (!cached) {
       const target = targetOf(action);
       if (!log.replaying) context.learned.learn(target, ms);
-      if (output !== undefined) context.resultShapes.note(action, output);
       Object.assign(state, { target, ms });
     }
     Object.assign(state, fileState(output), loadsSkill(action) ? { skill: true } : {});

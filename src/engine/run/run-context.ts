@@ -30,7 +30,6 @@ import type { RunTrace } from '../../telemetry/run-trace.ts';
 import type { OutcomeCache } from '../actions/outcome-cache.ts';
 import type { Feeds } from '../feeds/feeds.ts';
 import type { SessionWorkspace } from '../session/session-workspace.ts';
-import type { RunShapes } from './run-shapes.ts';
 import type { LearnedDurations } from '../actions/learned-durations.ts';
 
 /** The source of the text of the run's generations. */
@@ -136,8 +135,6 @@ export interface RunContext {
   readonly outgoingText?: Redaction | null;
   /** The session's durations by `type/name`; the run adds its own (S5). */
   readonly learned: LearnedDurations;
-  /** Learns the shapes of results. */
-  readonly resultShapes: Pick<RunShapes, 'note'>;
   readonly outcomeCache: OutcomeCache;
   readonly feeds: Feeds;
   /** The record of the session at its creation. */

@@ -3,7 +3,6 @@ import type { Logger } from '../../domain/log.ts';
 import type { ResolvedAgent, ResolvedWorkflow } from '../../domain/manifests/resolved.ts';
 import type { PolicyRule } from '../../domain/policy.ts';
 import type { ObjectStore } from '../../domain/ports/storage.ts';
-import type { ShapeStore } from '../../domain/ports/shared-values.ts';
 import type { SessionRecord } from '../../domain/session.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Sampling } from '../../telemetry/run-trace.ts';
@@ -43,8 +42,6 @@ export interface SessionPorts extends Pick<
   readonly pin: (record: SessionRecord) => Promise<string | null>;
   readonly resolve: (agent: string, pin: string | null) => ResolvedAgent | null;
   readonly workflow: (name: string, pin: string | null) => ResolvedWorkflow | null;
-  /** Where the session's runs store what they learn about results (L4). Default: it is not stored. */
-  readonly shapes?: ShapeStore;
   /** The deployment's policies (C9). Default: none. */
   readonly policies?: readonly PolicyRule[];
   readonly modelFor: (resolved: ResolvedAgent) => RunContext['model'];

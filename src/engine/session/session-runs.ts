@@ -27,7 +27,6 @@ import { InputQueue } from '../run/input-queue.ts';
 import { outgoingEntry } from '../run/outgoing-events.ts';
 import { startRun } from '../run/run.ts';
 import type { RunSource } from '../run/run-context.ts';
-import { RunShapes } from '../run/run-shapes.ts';
 import { ActiveRun } from './active-run.ts';
 import type { Broadcaster } from './broadcaster.ts';
 import { agentOfRun, policiesOfRun, recordOf, runPolicy, sourceOf, textOf, traceOfRun } from './run-setup.ts';
@@ -239,7 +238,6 @@ export class SessionRuns {
     if (begins && this.#journal.variables.tip(run) !== stored.parent) this.#memory.restoreVariables(stored.parent);
     const variables = this.#memory.variablesOf(run, begins);
     const { learned, outcomeCache, feeds } = this.#memory;
-    const resultShapes = new RunShapes(resolved);
     const policies = policiesOfRun(this.#scope, resolved.agent, input);
     const outgoingText = redactionOfRun(this.#scope, resolved.agent.redact, stored);
     if (resolved.agent.memory.facts !== undefined) feeds.expire(MEMORY_FEED);
@@ -273,14 +271,12 @@ export class SessionRuns {
           // It still ran when the next message arrived.
           if (this.#queue.length > 0) this.supersede();
           this.#resolveEnd(run);
-          this.#learn(resultShapes);
           this.next();
           this.#summaries.begin();
         },
         model: this.#scope.modelFor(resolved),
         variables,
         learned,
-        resultShapes,
         outcomeCache,
         feeds,
         record,
@@ -302,12 +298,6 @@ export class SessionRuns {
     const followed = this.#follow(run, active);
     this.#followed.add(followed);
     void followed.finally(() => this.#followed.delete(followed));
-  }
-
-  /** Passes on what a run has learned about results, after its answer (L4). */
-  #learn(resultShapes: RunShapes): void {
-    const shapes = resultShapes.take();
-    if (Object.keys(shapes).length > 0) this.#scope.shapes?.learn(shapes);
   }
 
   /**

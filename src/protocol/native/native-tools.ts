@@ -10,7 +10,7 @@ import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolSummary } from '../../domain/ports/model.ts';
 import { internalUses } from '../prompt/allowed.ts';
 import { hasShortTools, shownTools } from '../prompt/shown-tools.ts';
-import { approvalNote, toolReturns, workflowReturns, workspaceNote } from '../prompt/returns.ts';
+import { approvalNote, returnsOf, workflowReturns, workspaceNote } from '../prompt/returns.ts';
 
 const SCHEMAS: Readonly<Record<ParameterKind, JsonObject>> = {
   text: { type: 'string' },
@@ -37,7 +37,7 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
   const { agent, tools, workflows } = resolved;
   const inFull = (tool: ToolDefinition): ToolSummary => ({
     name: tool.name,
-    summary: described(tool.summary + approvalNote(resolved, 'tool', tool), toolReturns(tool, resolved)),
+    summary: described(tool.summary + approvalNote(resolved, 'tool', tool), returnsOf(tool)),
     parameters: tool.parameters,
   });
   const { full, short, functions } = shownTools(resolved);
@@ -61,7 +61,7 @@ export function nativeTools(resolved: ResolvedAgent): ToolSummary[] {
     ...agent.imports.agents.map((name) => typeSummary(name, 'agent')),
     ...agent.imports.workflows.map((name) => {
       const workflow = workflows.get(name);
-      return typeSummary(name, 'workflow', workflow === undefined ? '' : workflowReturns(workflow, resolved));
+      return typeSummary(name, 'workflow', workflow === undefined ? '' : workflowReturns(workflow));
     }),
   ];
   const listed = new Map<string, ToolSummary>();

@@ -15,7 +15,7 @@ import { shortToolSection } from './short-tool-section.ts';
 import { shownTools } from './shown-tools.ts';
 import { skillSection } from './skill-section.ts';
 import { toolBlock } from './tool-block.ts';
-import { approvalNote, endpointReturns, oneLine, tablesOf, workflowReturns, workspaceNote } from './returns.ts';
+import { approvalNote, oneLine, returnsOf, tablesOf, workflowReturns, workspaceNote } from './returns.ts';
 
 /** The built-in text of a part; empty if the agent's prompt has no such part. */
 export function builtInPart(id: PromptPartId, resolved: ResolvedAgent): string {
@@ -136,7 +136,7 @@ function relics(resolved: ResolvedAgent): string {
       ...Object.values(relic.endpoints).flatMap((endpoint) => [
         `- ${summarised(`${relic.name}.${endpoint.name}${approvalNote(resolved, 'relic', endpoint)}`, endpoint.summary)}`,
         ...parameterLines(endpoint.parameters, '  '),
-        ...shownIf(endpointReturns(relic, endpoint, resolved)).map((line) => `  ${line}`),
+        ...shownIf(returnsOf(endpoint)).map((line) => `  ${line}`),
       ]),
     ].join('\n'),
   );
@@ -151,7 +151,7 @@ function workflows(resolved: ResolvedAgent): string {
       `## ${workflow.name}${note}`,
       workflow.summary,
       ...parameterLines(workflow.inputs, ''),
-      ...shownIf(workflowReturns(workflow, resolved)),
+      ...shownIf(workflowReturns(workflow)),
     ].join('\n'),
   );
   return blocks.length === 0

@@ -9,46 +9,27 @@ import type { RelicDefinition, RelicEndpoint } from '../../domain/manifests/reli
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { WorkflowDefinition } from '../../domain/manifests/workflow.ts';
-import { learnedValue } from '../../domain/learned-shape.ts';
 import { renderShape, shapeOfSchema } from '../../domain/shape.ts';
-import type { Shape } from '../../domain/shape.ts';
 import { WORKSPACE_FOLDER } from '../../domain/workspace.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 
-type Known = Pick<ResolvedAgent, 'agent' | 'shapes'>;
-
-/** `Returns {…}` of a tool; empty if nothing is known about its results. */
-export function toolReturns(tool: ToolDefinition, known: Pick<Known, 'shapes'>): string {
-  return returned(tool.returns, known.shapes?.[`tool/${tool.name}`]);
-}
-
-export function endpointReturns(relic: RelicDefinition, endpoint: RelicEndpoint, known: Pick<Known, 'shapes'>): string {
-  return returned(endpoint.returns, known.shapes?.[`relic/${relic.name}.${endpoint.name}`]);
-}
-
-/** A workflow's outputs, whose names are in its manifest; with their types once it has completed in this namespace. */
-export function workflowReturns({ name, outputs }: WorkflowDefinition, known: Pick<Known, 'shapes'>): string {
-  const names = Object.keys(outputs);
-  const learned = known.shapes?.[`workflow/${name}`];
-  if (names.length === 0) return returned(null, learned);
-  const schema: JsonObject = {
-    type: 'object',
-    properties: Object.fromEntries(names.map((output): [string, JsonObject] => [output, {}])),
-  };
-  const shape = Object.entries(shapeOfSchema(schema)).map(([output, type]: [string, Shape]): [string, Shape] => [
-    output,
-    learnedValue(learned, output) ?? type,
-  ]);
-  return returned(null, Object.fromEntries(shape));
-}
-
-function returned(schema: JsonObject | null, learned: Shape | undefined): string {
-  const shape = schema === null ? learned : shapeOfSchema(schema);
-  const shown = shape === undefined || shape === 'any' ? '' : renderShape(shape);
-  const description = typeof schema?.['description'] === 'string' ? oneLine(schema['description']) : '';
+/** `Returns {…}` of a tool or an endpoint; empty if its manifest does not say it. */
+export function returnsOf({ returns }: Pick<ToolDefinition | RelicEndpoint, 'returns'>): string {
+  if (returns === null) return '';
+  const shape = shapeOfSchema(returns);
+  const shown = shape === 'any' ? '' : renderShape(shape);
+  const description = typeof returns['description'] === 'string' ? oneLine(returns['description']) : '';
   const described = description.slice(0, limits.returnsChars);
   if (shown === '') return described === '' ? '' : safe(`Returns: ${described}`);
   return safe(`Returns ${shown}${described === '' ? '' : `. ${described}`}`);
+}
+
+/** The names of a workflow's outputs. */
+export function workflowReturns({ outputs }: WorkflowDefinition): string {
+  const names = Object.keys(outputs);
+  if (names.length === 0) return '';
+  const properties = Object.fromEntries(names.map((output): [string, JsonObject] => [output, {}]));
+  return returnsOf({ returns: { type: 'object', properties } });
 }
 
 /** The statements that create the tables of an edge relic. */
@@ -65,7 +46,7 @@ const CREATES = /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:CREATE\s+(?:\w
 
 /** ` (asks a person first)` for a target that needs approval, else empty. */
 export function approvalNote(
-  { agent }: Pick<Known, 'agent'>,
+  { agent }: Pick<ResolvedAgent, 'agent'>,
   type: ActionType,
   target: ToolDefinition | RelicEndpoint | null,
 ): string {

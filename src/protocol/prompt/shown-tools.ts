@@ -19,7 +19,7 @@ import { quotationIn } from '../../domain/quoted-summary.ts';
 import { bytesOfTokens, textBytes } from '../../domain/tokens.ts';
 import { internalUses } from './allowed.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
-import { approvalNote, oneLine, toolReturns } from './returns.ts';
+import { approvalNote, oneLine, returnsOf } from './returns.ts';
 import { toolBlock } from './tool-block.ts';
 
 export interface ListedTool {
@@ -94,10 +94,7 @@ function fitsWithin(budget: number, tools: readonly ToolDefinition[], resolved: 
 function fullBytes(tool: ToolDefinition, resolved: ResolvedAgent): number {
   if (resolved.agent.protocol.dialect !== 'tool_calls') return textBytes(toolBlock(tool, resolved)) + 2;
   const { name, summary, parameters } = tool;
-  return [name, summary, toolReturns(tool, resolved), JSON.stringify(parameters)].reduce(
-    (sum, part) => sum + textBytes(part),
-    0,
-  );
+  return [name, summary, returnsOf(tool), JSON.stringify(parameters)].reduce((sum, part) => sum + textBytes(part), 0);
 }
 
 /**

@@ -4,11 +4,11 @@ import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { ToolDefinition, ToolDescription } from '../../domain/manifests/tool.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 import { parameterLines } from './parameter-lines.ts';
-import { approvalNote, oneLine, toolReturns } from './returns.ts';
+import { approvalNote, oneLine, returnsOf } from './returns.ts';
 
 /** The tool in full form. */
 export function toolBlock(tool: ToolDefinition, resolved: ResolvedAgent): string {
-  const returns = toolReturns(tool, resolved);
+  const returns = returnsOf(tool);
   const example = exampleOf(tool);
   const block = [
     `## ${tool.name}${approvalNote(resolved, 'tool', tool)}`,
@@ -33,7 +33,7 @@ function exampleOf({ examples: [example] }: ToolDefinition): string | null {
 
 /** The same as data. Its parameters are cut at a line. */
 export function toolDescription(tool: ToolDefinition, resolved: ResolvedAgent): ToolDescription {
-  const returns = toolReturns(tool, resolved);
+  const returns = returnsOf(tool);
   const note = approvalNote(resolved, 'tool', tool).trim();
   const example = exampleOf(tool);
   return {

@@ -1,7 +1,7 @@
 /** Copies of uploaded definitions (Z1). */
 import { describe, expect, test } from 'vitest';
 import { DefinitionCache } from '../../../src/catalog/store/definition-cache.ts';
-import type { CachedTexts, DefinitionTexts } from '../../../src/catalog/store/definition-cache.ts';
+import type { CachedText } from '../../../src/catalog/store/definition-cache.ts';
 import { limits } from '../../../src/domain/limits.ts';
 
 const START = 1_000_000;
@@ -12,13 +12,13 @@ function kit() {
   const cache = new DefinitionCache({ now: () => now });
   const world = { text: 'first' as string | null, isAway: false, asked: 0, read: () => ask() };
   const works: Promise<void>[] = [];
-  const ask = async (): Promise<DefinitionTexts | null> => {
+  const ask = async (): Promise<string | null> => {
     world.asked += 1;
     await Promise.resolve();
     if (world.isAway) throw new Error('away');
-    return world.text === null ? null : { text: world.text, shapes: null };
+    return world.text;
   };
-  const read = async (known?: CachedTexts, owner: string | null = null): Promise<string | null> => {
+  const read = async (known?: CachedText, owner: string | null = null): Promise<string | null> => {
     const found = await cache.find({
       owner,
       key: 'agent/one',
@@ -26,7 +26,7 @@ function kit() {
       behind: (work) => works.push(work),
       ...(known === undefined ? {} : { known: () => known }),
     });
-    return found.texts?.text ?? null;
+    return found.text;
   };
   const pass = (ms: number): number => (now += ms);
   return {
@@ -71,7 +71,7 @@ describe('[Z1] copies of uploaded definitions', () => {
   test('that were asked for before a known change are not used, wherever they come from', async () => {
     const { cache, world, read, now } = kit();
     await read();
-    const known = { revision: 0, checkedAt: now(), texts: { text: 'first', shapes: null } };
+    const known = { revision: 0, checkedAt: now(), text: 'first' };
     world.text = 'second';
     cache.require(null, now());
     expect([await read(known), world.asked]).toEqual(['second', 2]);
@@ -103,8 +103,8 @@ describe('[Z1] copies of uploaded definitions', () => {
     await read();
     world.text = 'second';
     pass(1);
-    const find = async (seen: number): Promise<string | undefined> =>
-      (await cache.find({ owner: null, key: 'agent/one', ask: world.read, behind: () => undefined, seen })).texts?.text;
+    const find = async (seen: number): Promise<string | null> =>
+      (await cache.find({ owner: null, key: 'agent/one', ask: world.read, behind: () => undefined, seen })).text;
     expect([await find(0), await find(now()), await find(0)]).toEqual(['first', 'second', 'second']);
   });
 
@@ -121,7 +121,7 @@ describe('[Z1] copies of uploaded definitions', () => {
   test('a removed definition is not found again in the copy of a session', async () => {
     const { world, read, pass, settled, now } = kit();
     await read();
-    const known = { revision: 0, checkedAt: now(), texts: { text: 'first', shapes: null } };
+    const known = { revision: 0, checkedAt: now(), text: 'first' };
     world.text = null;
     pass(limits.manifestStalenessMs + 1);
     expect(await read(known)).toBe('first');
@@ -131,27 +131,27 @@ describe('[Z1] copies of uploaded definitions', () => {
 
   test('of a session serve the first message in an isolate without copies', async () => {
     const { world, read, pass, now } = kit();
-    const known = { revision: 0, checkedAt: now(), texts: { text: 'known', shapes: null } };
+    const known = { revision: 0, checkedAt: now(), text: 'known' };
     pass(limits.manifestMaxAgeMs);
     expect(await read(known)).toBe('known');
     expect(world.asked).toBe(1);
     pass(1);
-    expect(await read({ ...known, texts: { text: 'expired', shapes: null } })).toBe('first');
+    expect(await read({ ...known, text: 'expired' })).toBe('first');
   });
 
   test('are bounded in number and size', () => {
     const { cache, now } = kit();
-    const texts = { text: 'x'.repeat(1_000), shapes: null };
+    const text = 'x'.repeat(1_000);
     for (let number = 0; number < limits.cachedDefinitions + 5; number += 1) {
-      cache.take(null, String(number), { revision: 0, checkedAt: now(), texts });
+      cache.take(null, String(number), { revision: 0, checkedAt: now(), text });
     }
-    expect([cache.peek(null, '4'), cache.peek(null, '5')?.texts]).toEqual([null, texts]);
+    expect([cache.peek(null, '4'), cache.peek(null, '5')?.text]).toEqual([null, text]);
     cache.take(null, 'large', {
       revision: 0,
       checkedAt: now(),
-      texts: { text: 'x'.repeat(limits.cachedDefinitionChars - 1_500), shapes: null },
+      text: 'x'.repeat(limits.cachedDefinitionChars - 1_500),
     });
     expect(cache.peek(null, String(limits.cachedDefinitions + 3))).toBeNull();
-    expect(cache.peek(null, String(limits.cachedDefinitions + 4))?.texts).toEqual(texts);
+    expect(cache.peek(null, String(limits.cachedDefinitions + 4))?.text).toEqual(text);
   });
 });

@@ -218,10 +218,9 @@ describe('[L4] what the agent may use', () => {
 });
 
 describe('[L4] what a target returns', () => {
-  const returning = (returns: JsonObject | null, shapes?: ResolvedAgent['shapes']): string | undefined => {
+  const returning = (returns: JsonObject | null): string | undefined => {
     const tool = { ...echo, name: 'probe', summary: 'Probes.', returns, examples: [] };
-    const given = { tools: new Map([['probe', tool]]), ...(shapes === undefined ? {} : { shapes }) };
-    return promptOf({ capabilities: [] }, given)
+    return promptOf({ capabilities: [] }, { tools: new Map([['probe', tool]]) })
       .split('\n')
       .find((line) => /^Returns\b/.test(line));
   };
@@ -244,10 +243,7 @@ describe('[L4] what a target returns', () => {
     expect(returning({})).toBeUndefined();
   });
 
-  test('else the shape of its latest result', () => {
-    const shapes = { 'tool/probe': { tickets: [{ id: 'number', title: 'text' }] } } as const;
-    expect(returning(null, shapes)).toBe('Returns {tickets: [{id: number, title}]}');
-    expect(returning({ type: 'string' }, shapes)).toBe('Returns text');
+  test('nothing that its manifest does not say', () => {
     expect(returning(null)).toBeUndefined();
   });
 
@@ -297,12 +293,8 @@ outputs: {total: {source: steps.s}}`;
     expect(prompt).not.toContain('secret');
   });
 
-  test('[M6] a workflow is shown with its outputs, and with their types once it has completed', () => {
-    const agent = loaded(MANIFESTS);
-    expect(buildSystemPrompt(agent)).toContain('Returns {total: any}');
-    expect(buildSystemPrompt({ ...agent, shapes: { 'workflow/flow': { total: 'number' } } })).toContain(
-      'Returns {total: number}',
-    );
+  test('[M6] a workflow is shown with the names of its outputs', () => {
+    expect(buildSystemPrompt(loaded(MANIFESTS))).toContain('Returns {total: any}');
   });
 
   test('[J8] what needs approval is marked: always by its manifest, or everything unsafe of a supervised agent', () => {
