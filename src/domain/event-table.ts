@@ -6,7 +6,7 @@
  * The schemas validate nothing at run time: the compiler checks the code that writes events. What clients import may import
  * only types from here.
  *
- * To add an event: a row here, and its case in view/run-view.ts.
+ * To add an event: a row here, and the file in src/engine/ that appends it.
  */
 import * as z from 'zod';
 import { ACTION_TYPES } from './action-types.ts';
