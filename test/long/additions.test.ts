@@ -39,12 +39,12 @@ const ADDITIONS: Readonly<Record<string, readonly Insertion[]>> = {
     [
       'src/http/operations.ts',
       `  'GET /agent/session/:id/state':`,
-      `'GET /agent/session/:id/state/sample': { scopes: ['read'], summary: 'Get a sample' },`,
+      `'GET /agent/session/:id/state/events': { scopes: ['read'], summary: 'Get a sample' },`,
     ],
     [
       'src/http/routes/session-reading.ts',
       `sessionOperation(sessionReading, 'GET /agent/session/:id/export'`,
-      `sessionOperation(sessionReading, 'GET /agent/session/:id/state/sample', { response: sessionsAnswers.sample }, (c) => c.json({ sample: c.env.session.record.session_id }));`,
+      `sessionOperation(sessionReading, 'GET /agent/session/:id/state/events', { response: sessionsAnswers.sample }, (c) => c.json({ sample: c.env.session.record.session_id }));`,
     ],
     [
       'src/http/responses/sessions.ts',
@@ -83,7 +83,7 @@ test('the event is checked and shown', () => {
 });
 test('the route answers', async () => {
   const api = await sessionApi();
-  expect(await api.get('/state/sample')).toEqual({ sample: api.kit.session.record.session_id });
+  expect(await api.get('/state/events')).toEqual({ sample: api.kit.session.record.session_id });
 });
 test('the setting is read', () => {
   expect(readSettings({ SAMPLE_SIZE: '3' }).sampleSize).toBe('3');
@@ -107,7 +107,7 @@ async function run([program = '', ...args]: readonly string[], folder = '.'): Pr
       resolve({ status: fault === null ? 0 : 1, output: `${stdout}${stderr}` }),
     );
   });
-  if (status !== 0) throw new Error(output.slice(-20_000));
+  if (status !== 0) throw new Error(output.slice(-6_000));
   return output;
 }
 
