@@ -19,7 +19,7 @@ const INTERNAL: readonly string[] = [
   // What `cortex build` writes, and only the runtime reads.
   'src/catalog/catalog.d.ts#CatalogData',
   // docs/journal.md and docs/manifests.md have what follows from these tables.
-  'src/domain/event-schemas.d.ts',
+  'src/domain/event-table.d.ts',
   'src/domain/action-types.d.ts#ACTION_TABLE',
   'src/domain/action-types.d.ts#ActionTypeSpec',
   // For functions of the client itself.

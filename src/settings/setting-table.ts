@@ -24,8 +24,13 @@ interface SettingRow {
   readonly check?: (env: Readonly<Record<string, string | undefined>>) => unknown;
 }
 
+/** The names are a type. */
+function rowsOf<Name extends string>(rows: Readonly<Record<Name, SettingRow>>): Readonly<Record<Name, SettingRow>> {
+  return rows;
+}
+
 /** In the order of the docs. */
-const SETTING_TABLE = {
+const SETTING_TABLE = rowsOf({
   LLM_BASE_URL: {
     default: 'none: demo model',
     meaning: 'an OpenAI-compatible endpoint, including `/v1`',
@@ -200,7 +205,7 @@ const SETTING_TABLE = {
       'minimum time between two runs of a schedule, in seconds (1 to 86,400). A manifest with a more frequent `cron` is rejected; a stored one skips times',
     check: (env) => parseIntervals(env),
   },
-} as const satisfies Readonly<Record<string, SettingRow>>;
+});
 
 type SettingName = keyof typeof SETTING_TABLE;
 export const WORKER_SETTINGS = Object.keys(SETTING_TABLE) as readonly SettingName[];
