@@ -1,10 +1,11 @@
 /** `cortex returns`: describes what a tool returns in its manifest, from results that were recorded (L4). */
-import { existsSync } from 'node:fs';
-import { relative } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
 import { isMap, parseAllDocuments } from 'yaml';
 import type { Document } from 'yaml';
-import { isJsonObject } from '../../src/domain/json.ts';
+import { isJsonObject, parseJson } from '../../src/domain/json.ts';
 import type { Json } from '../../src/domain/json.ts';
+import { limits } from '../../src/domain/limits.ts';
 import { EXIT, UsageError } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
 import { isSet } from '../option-values.ts';
@@ -34,11 +35,15 @@ export const command: Command = {
   isRemote: true,
   positionals: [1, 1 + MOST_SOURCES],
   run: async (call) => {
-    const [tool = '', ...given] = call.positionals;
+    const [tool = '', ...named] = call.positionals;
+    // The project may be above this folder.
+    const given = named.map((one) => (existsSync(one) ? resolve(one) : one));
     enterProject([]);
     const manifest = isSet(call, 'print') ? null : manifestOf(tool);
-    if (manifest?.document.has('returns') === true && !isSet(call, 'replace')) {
-      throw new UsageError(`${manifest.file} says already what "${visible(tool)}" returns; --replace replaces it`);
+    if ((manifest?.document.get('returns') ?? null) !== null && !isSet(call, 'replace')) {
+      throw new UsageError(
+        `${manifest?.file ?? ''} says already what "${visible(tool)}" returns; --replace replaces it`,
+      );
     }
     const sources = given.length > 0 ? given : await newestSessions(call);
     const results = await resultsOf(tool, sources, call);
@@ -49,7 +54,11 @@ export const command: Command = {
     const returns = schemaOfValues(results);
     if (manifest !== null) {
       manifest.document.set('returns', manifest.document.createNode(returns));
-      writeNamed(manifest.path, manifest.all.map((one) => one.toString({ lineWidth: 0 })).join(''));
+      const text = manifest.all.map((one) => one.toString({ lineWidth: 0 })).join('');
+      if (readFileSync(manifest.path, 'utf8') !== manifest.text)
+        throw new UsageError(`${manifest.file} has changed meanwhile`);
+      if (text.length > limits.manifestBytes / 4) throw new UsageError(`${manifest.file} would be too large`);
+      writeNamed(manifest.path, text);
     }
     const file = manifest?.file ?? null;
     if (call.json || file === null)
@@ -61,6 +70,7 @@ export const command: Command = {
 
 interface Manifest {
   readonly path: string;
+  readonly text: string;
   /** Relative to the project. */
   readonly file: string;
   /** All documents of the file. */
@@ -78,7 +88,12 @@ function manifestOf(tool: string): Manifest {
     const document = all.find(
       (one) => isMap(one.contents) && one.errors.length === 0 && one.get('kind') === 'Tool' && one.get('name') === tool,
     );
-    if (document !== undefined) return { path, file: relative(PROJECT_ROOT, path), all, document };
+    if (document !== undefined) {
+      const file = relative(PROJECT_ROOT, path);
+      if (all.some((one) => one.errors.length > 0))
+        throw new UsageError(`${file} has errors: cortex validate shows them`);
+      return { path, text, file, all, document };
+    }
   }
   throw new UsageError(`no YAML manifest of this project defines the tool "${visible(tool.slice(0, 100))}"`);
 }
@@ -89,16 +104,21 @@ async function newestSessions(call: CommandCall): Promise<readonly string[]> {
   return sessions.map(({ session_id: id }) => id);
 }
 
-/** What the tool returned in these sessions; results that are kept as files are left out. */
+/** What the tool returned in these sessions, oldest first within each; at most `MOST_RESULTS`. */
 async function resultsOf(tool: string, sources: readonly string[], call: CommandCall): Promise<Json[]> {
   const results: Json[] = [];
   for (const source of sources) {
+    /** Its calls: an agent or a workflow may have the same name. */
+    const calls = new Set<string>();
     for await (const line of linesOfSource(source, call)) {
-      if (!line.includes('"action_completed"')) continue;
-      const event: unknown = JSON.parse(line);
-      if (!isJsonObject(event) || event['type'] !== 'action_completed' || event['action_name'] !== tool) continue;
-      const { data } = event;
-      if (isJsonObject(data) && data['output'] !== undefined) results.push(data['output']);
+      if (!line.includes('"action_')) continue;
+      const event = parseJson(line);
+      if (!isJsonObject(event) || event['action_name'] !== tool || !isJsonObject(event['data'])) continue;
+      const { type, run_id: run, iteration, action_id: action, data } = event;
+      const key = JSON.stringify([run, iteration, action]);
+      if (type === 'action_queued' && data['type'] === 'tool') calls.add(key);
+      if (type !== 'action_completed' || !calls.has(key) || data['output'] === undefined) continue;
+      results.push(data['output']);
       if (results.length >= MOST_RESULTS) return results;
     }
   }

@@ -241,6 +241,7 @@ function undescribed({ entries }: Pick<LoadedManifests, 'entries'>): ManifestPro
   });
   return entries.flatMap(({ definition, file }) => {
     const { name } = definition;
+    if (isShipped(file)) return [];
     if (definition.kind === 'Tool' && definition.returns === null && definition.implementation.type !== 'code')
       return [
         warning(file, `the tool "${name}"`, ` (${commandLine('returns', name)} writes it from recorded results)`),

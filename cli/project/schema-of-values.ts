@@ -1,6 +1,6 @@
 /**
- * A JSON Schema that recorded values fit, for the `returns` of a manifest: types and names of members, never values. Names that
- * may be data, such as those of an object with a member for each user, are not written.
+ * A JSON Schema that recorded values fit, for the `returns` of a manifest: types and names of members, never values. An object
+ * that seems to have a member for each thing, such as for each user, is a map without names.
  */
 import { isJsonObject } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
@@ -8,6 +8,8 @@ import type { Json, JsonObject } from '../../src/domain/json.ts';
 const DEPTH = 6;
 /** An object with more members is a map. */
 const MOST_MEMBERS = 30;
+/** So many records of one form are a map. */
+const LEAST_RECORDS = 3;
 /** Items of all lists at one place. */
 const MOST_ITEMS = 500;
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,39}$/;
@@ -45,7 +47,7 @@ function typeOf(value: Json): string {
 
 function ofObjects(objects: readonly JsonObject[], depth: number): JsonObject {
   const names = new Set(objects.flatMap((one) => Object.keys(one)));
-  if (names.size > MOST_MEMBERS || [...names].some((name) => !NAME.test(name))) {
+  if (names.size > MOST_MEMBERS || [...names].some((name) => !NAME.test(name)) || areRecords(objects, names)) {
     const all = objects.flatMap((one) => Object.values(one)).slice(0, MOST_ITEMS);
     return { additionalProperties: ofValues(all, depth) };
   }
@@ -57,7 +59,16 @@ function ofObjects(objects: readonly JsonObject[], depth: number): JsonObject {
     ),
   ]);
   const required = [...names].filter((name) => objects.every((one) => Object.hasOwn(one, name)));
-  return { properties: Object.fromEntries(properties), ...(required.length === 0 ? {} : { required }) };
+  // An empty list too: without one, all members would be taken for certain.
+  return { properties: Object.fromEntries(properties), required };
+}
+
+/** Whether several members are objects with the same members. */
+function areRecords(objects: readonly JsonObject[], names: ReadonlySet<string>): boolean {
+  if (names.size < LEAST_RECORDS) return false;
+  const values = objects.flatMap((one) => Object.values(one));
+  const forms = new Set(values.map((value) => (isJsonObject(value) ? Object.keys(value).toSorted().join('\0') : null)));
+  return forms.size === 1 && !forms.has(null) && !forms.has('');
 }
 
 function ofLists(lists: readonly (readonly Json[])[], depth: number): JsonObject {

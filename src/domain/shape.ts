@@ -104,7 +104,13 @@ function ofSchema(schema: Json | undefined, depth: number, parts: Parts): Shape 
   if (!isJsonObject(schema)) return UNKNOWN;
   const { enum: options, type, properties, items, additionalProperties: further } = schema;
   if (Array.isArray(options) && options.length > 0) return optionsOf(options);
-  if (Array.isArray(type)) return type.length === 0 ? UNKNOWN : type.map(typeName).join('|');
+  if (Array.isArray(type)) {
+    const [only, ...others] = type.filter((one) => one !== 'null');
+    // What may be null is shown with its members.
+    const hasMembers = (only === 'object' && isJsonObject(properties)) || (only === 'array' && isJsonObject(items));
+    if (others.length === 0 && hasMembers) return ofSchema({ ...schema, type: only }, depth, parts);
+    return type.length === 0 ? UNKNOWN : type.map(typeName).join('|');
+  }
   const isDeep = depth >= limits.shapeDepth || parts.left <= 0;
   if (type === 'array' || (type === undefined && isJsonObject(items))) {
     return [isDeep ? UNKNOWN : ofSchema(items, depth + 1, parts)];

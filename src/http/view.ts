@@ -3,12 +3,13 @@
  * facts, also those of sub-agents. Everything that such a token can read passes through here. Operations that have nothing
  * else are refused by the table (operations.ts).
  *
- * Which actions are hidden is a column of the table of actions (domain/action-types.ts). What is unknown is hidden: the target
+ * Which actions are hidden is a column of the table of actions (domain/internal-actions.ts). What is unknown is hidden: the target
  * of a rejected action may be a misspelt name, and text that could not be read may contain anything.
  *
  * Invariants:
- *  1. Each member of each event has its rules in the table of events, and each code of a warning one here: a new one without a
- *     rule does not compile.
+ *  1. Each member of an event that may hold text, lists or objects has its rules in the table of events, and each code of a
+ *     warning one here: a new one without a rule does not compile. A number, a flag or a member of an enumeration is shown unless
+ *     the table says otherwise.
  *  2. Of a hidden action, a view has only the members that have a rule: others may be of another version.
  */
 import { ACTION_TYPES, actionSpec } from '../domain/action-types.ts';

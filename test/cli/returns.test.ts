@@ -18,14 +18,17 @@ parameters: {text: string}
 `;
 const OTHER = 'kind: Tool\nversion: "1"\nname: other\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n';
 
-const ended = (name: string, output: Json): string =>
-  JSON.stringify({
-    seq: 1,
-    type: 'action_completed',
-    action_id: 'a',
-    action_name: name,
-    data: { output, ms: 1, attempt: 1 },
-  });
+let calls = 0;
+/** A call and its end. */
+function ended(name: string, output: Json, type = 'tool'): string {
+  const head = { run_id: 'r', iteration: 1, action_id: `a${(calls += 1)}`, action_name: name };
+  return [
+    { type: 'action_queued', ...head, data: { type } },
+    { type: 'action_completed', ...head, data: { output, ms: 1, attempt: 1 } },
+  ]
+    .map((event) => JSON.stringify(event))
+    .join('\n');
+}
 
 function put(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -43,6 +46,7 @@ beforeAll(() => {
       '{"session_id":"ses_1"}',
       ended('search', { tickets: [{ id: 1, title: 'a' }], total: 1 }),
       ended('other', 'secret'),
+      ended('search', 'of an agent', 'agent'),
       ended('search', { tickets: [], total: 1.5, next: null }),
     ].join('\n'),
   );
@@ -93,6 +97,17 @@ describe('[L4] cortex returns', () => {
     expect(manifest()).toContain('returns:\n  type: string\n');
   });
 
+  test('reads exports of the folder in which it is called', async () => {
+    mkdirSync(join(root, 'backup'), { recursive: true });
+    put('backup/here.jsonl', ended('search', true));
+    const ran = await cortexHere(['returns', 'search', 'here.jsonl'], {
+      cwd: join(root, 'backup'),
+      env: { PORT: '1' },
+    });
+    expect(ran).toMatchObject({ code: 0, err: '' });
+    expect(manifest()).toContain('returns:\n  type: boolean\n');
+  });
+
   test('says what is missing: a result, a manifest, a session', async () => {
     expect(await returns('search', 'none.jsonl')).toMatchObject({
       code: 1,
@@ -125,10 +140,16 @@ describe('[L4] a schema of values', () => {
       [Object.fromEntries(Array.from({ length: 31 }, (_, at) => [`u${at}`, at]))],
       { additionalProperties: { type: 'integer' } },
     ],
+    [
+      'so are several records of one form',
+      [{ ann: { age: 1 }, bob: { age: 2 }, eve: { age: 3 } }],
+      { additionalProperties: { required: ['age'] } },
+    ],
+    ['members of which none is always there are all optional', [{ a: 1 }, { b: 1 }], { required: [] }],
     ['an empty list says nothing of its items', [[]], { type: 'array' }],
   ])('%s', (_what, values, expected) => {
     const schema = schemaOfValues(values);
     expect(schema).toMatchObject(expected as object);
-    expect(JSON.stringify(schema)).not.toMatch(/example\.com|"u1"/);
+    expect(JSON.stringify(schema)).not.toMatch(/example\.com|"u1"|"bob"/);
   });
 });

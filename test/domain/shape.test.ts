@@ -83,6 +83,8 @@ describe('[M3] the shape that a JSON Schema describes', () => {
     [{ items: { type: 'boolean' } }, '[boolean]'],
     [{ type: 'object' }, '{…}'],
     [{ type: ['object', 'null'] }, '{…}|null'],
+    [{ type: ['null', 'object'], properties: { a: { type: 'string' } } }, '{a}'],
+    [{ type: ['array', 'null'], items: { type: 'number' } }, '[number]'],
     [{ enum: ['a', 'b', 'c', 'd', 'e'] }, '"a"|"b"|"c"|"d"|…'],
     [{ type: 'object', required: ['a'], properties: { a: true, b: { type: 'string' } } }, '{a: any, b?}'],
   ])('%j is %s', (schema, text) => {

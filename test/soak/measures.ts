@@ -49,7 +49,6 @@ const FILLS: Readonly<Record<string, number>> = {
   'CatalogObject.manifests': 150,
   'CatalogObject.current': 3,
   'CatalogObject.files': 150,
-  'CatalogObject.result_shapes': 8,
   // One counter for each agent.
   'RateLimitObject._cf_KV': 4,
 };

@@ -22,6 +22,11 @@ import type { Journal } from '../../journal/journal.ts';
 import { decodeInputs } from '../run/input-codec.ts';
 import type { ConditionResult, RecordedInput } from '../run/run-input.ts';
 
+/** Whether the run produces it again. An event of a later version is matched, and then differs. */
+function isRepeated(type: string): boolean {
+  return !Object.hasOwn(EVENTS, type) || EVENTS[type as JournaledEventType].isRepeated;
+}
+
 /** Events of an action that follow its judgement. A cancelled action may have been cancelled before. */
 const GOES_ON: ReadonlySet<JournaledEventType> = new Set<JournaledEventType>([
   'approval_requested',
@@ -101,7 +106,7 @@ export class Replay {
       if (event.type === 'warning' && event.data.code === 'run_recovered') recoveries += 1;
       // A summary follows the run, and is not written by it (C10).
       const isSummary = event.type === 'memory_changed' && event.data.change === 'summarised';
-      if (isSummary || !EVENTS[type as JournaledEventType].isRepeated) continue;
+      if (isSummary || !isRepeated(type)) continue;
       events.push(event.type === 'action_completed' ? withoutOutput(event) : (event as Recorded));
     }
     takeLooseBefore(Infinity);

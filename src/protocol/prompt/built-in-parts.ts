@@ -1,4 +1,4 @@
-/** The built-in text of each part of the system prompt (L4). Lists come from the manifests and from learned shapes. */
+/** The built-in text of each part of the system prompt (L4). Lists come from the manifests. */
 import { actionSpec } from '../../domain/action-types.ts';
 import { internalActionSpec } from '../../domain/internal-actions.ts';
 import type { AgentDefinition } from '../../domain/manifests/agent.ts';

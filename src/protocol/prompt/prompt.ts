@@ -1,6 +1,6 @@
 /**
- * The system prompt: who the agent is, how it acts, and what it may use (L4). Depends on the manifests and on learned
- * shapes only, so it rarely changes and providers can cache it. Time, feeds and results follow in later messages.
+ * The system prompt: who the agent is, how it acts, and what it may use (L4). Depends on the manifests
+ * only, so it rarely changes and providers can cache it. Time, feeds and results follow in later messages.
  *
  * It consists of parts, in the order of `PROMPT_PARTS`. A manifest may replace most of them (docs/prompt.md).
  */
@@ -19,7 +19,7 @@ export interface PromptPart {
   readonly state: 'built_in' | 'replaced' | 'left_out';
 }
 
-/** The whole system prompt of an agent; constant until its manifests or the learned shapes change. */
+/** The whole system prompt of an agent; constant until its manifests change. */
 export const buildSystemPrompt = derived((resolved: ResolvedAgent): string => promptSections(resolved).join('\n\n'));
 
 /** The parts of the agent's prompt, with those that its manifest leaves out. Parts that have no content are absent. */
