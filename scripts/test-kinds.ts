@@ -23,7 +23,7 @@ export const TEST_KINDS = {
     projects: ['workerd', 'alone', 'code-tools', 'system'],
     usesDocker: true,
     usesMachine: true,
-    mostSeconds: 360,
+    mostSeconds: 420,
   },
   long: {
     command: 'npm run test:long',

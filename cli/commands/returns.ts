@@ -48,7 +48,8 @@ export const command: Command = {
     const sources = given.length > 0 ? given : await newestSessions(call);
     const results = await resultsOf(tool, sources, call);
     if (results.length === 0) {
-      call.tell(`no result of "${visible(tool)}" is recorded in ${sources.length} sessions`);
+      const where = given.length > 0 ? 'there' : 'in the newest sessions; name a session or an export that has one';
+      call.tell(`no result of "${visible(tool)}" is recorded ${where}`);
       return EXIT.failed;
     }
     const returns = schemaOfValues(results);
@@ -63,7 +64,10 @@ export const command: Command = {
     const file = manifest?.file ?? null;
     if (call.json || file === null)
       call.print(JSON.stringify(call.json ? { tool, file, results: results.length, returns } : returns));
-    else call.print(`${file}: what "${tool}" returns, from ${results.length} results`);
+    else
+      call.print(
+        `${file}: what "${tool}" returns, from ${results.length} ${results.length === 1 ? 'result' : 'results'}`,
+      );
     return EXIT.ok;
   },
 };
