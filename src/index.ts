@@ -40,7 +40,7 @@ export type {
 } from './code-tools/index.ts';
 export type { Effects } from './domain/action-types.ts';
 export type { AiBinding } from './llm/providers/workers-ai.ts';
-export type { WorkerSettings } from './settings/setting-table.ts';
+export type { SettingName, WorkerSettings } from './settings/setting-table.ts';
 export type { Variables } from './settings/settings.ts';
 export type { Env, Project };
 

@@ -39,7 +39,7 @@ export type {
 export type { SeededCall } from '../src/domain/seeded.ts';
 export type { OpenApproval } from '../src/engine/actions/approval-list.ts';
 export type { ShownQuestion } from '../src/engine/actions/questions.ts';
-export type { RunResult } from '../src/engine/run/run-result.ts';
+export type { RunResult } from '../src/view/result.ts';
 export type { PassedTool } from '../src/engine/session/passed-tools.ts';
 export type { GivenFile, GivenPart, MessagePart } from '../src/policies/message-content.ts';
 export type { ClientPart } from '../src/policies/openai-parts.ts';

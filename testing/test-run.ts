@@ -2,7 +2,7 @@
 import type { SessionEvent } from '../src/domain/event.ts';
 import type { RunRecord } from '../src/domain/session.ts';
 import type { OpenApproval } from '../src/engine/actions/approval-list.ts';
-import type { RunResult } from '../src/engine/run/run-result.ts';
+import type { RunResult } from '../src/view/result.ts';
 import type { Session } from '../src/engine/session/session.ts';
 
 /** One action of a run. Times are milliseconds of the time of the test. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { emptyMessage, fold, visibleText } from '../../src/client/message.ts';
+import { fold } from '../../src/view/reduce.ts';
+import { emptyView, visibleText } from '../../src/view/run-view.ts';
 import { EXIT } from '../command.ts';
 import type { Command, CommandCall } from '../command.ts';
 import { numberOption, textOption } from '../option-values.ts';
@@ -41,7 +42,7 @@ async function print(run: RecordedRun, speed: number, call: CommandCall): Promis
   const { run_id: id, status, started_at: start, ended_at: end, events } = run;
   if (!call.json) call.print(`${id}  ${status}  ${new Date(start).toISOString()}`);
   const timeline = new Timeline(new Map());
-  let message = emptyMessage(id);
+  let message = emptyView(id);
   let before = start;
   for (const event of events) {
     if (speed > 0) await delay(Math.min(MOST_PAUSE_MS, Math.max(0, event.timestamp - before) / speed));

@@ -1,5 +1,5 @@
-/** What a run view shows: the state of the fold in trace.ts. All times are epoch milliseconds of the server. */
-import type { EventOf } from '../../src/client/index.ts';
+/** What a run view shows of a run: made in trace.ts. All times are epoch milliseconds of the server. */
+import type { EventOf, Wait } from '../../src/client/index.ts';
 
 export type ActionStatus =
   | 'queued'
@@ -32,17 +32,10 @@ export interface Attempt {
   readonly attempt: number;
   readonly startedAt: number;
   /** Null while it runs. */
-  endedAt: number | null;
-  error: Failure | null;
+  readonly endedAt: number | null;
+  readonly error: Failure | null;
   /** Milliseconds until the next attempt; null: there is none. */
-  retryDelayMs: number | null;
-}
-
-/** A time in which the action waited for a person or a client. */
-export interface Wait {
-  readonly for: 'approval' | 'client tool';
-  readonly from: number;
-  to: number | null;
+  readonly retryDelayMs: number | null;
 }
 
 export interface TraceAction {
@@ -70,24 +63,12 @@ export interface TraceAction {
   output: unknown;
   error: Failure | null;
   isCached: boolean;
-  readonly attempts: Attempt[];
-  readonly waits: Wait[];
+  attempts: readonly Attempt[];
+  waits: readonly Wait[];
   endedAt: number | null;
-  /** What it printed: the end, at least `limits.progressChars` if it was cut. */
+  /** What it printed: the end, if it is long. */
   progress: string;
   childSessionId: string | null;
-}
-
-/** Where the actions of a run are kept. */
-export interface ActionStore {
-  readonly actions: readonly TraceAction[];
-  /** Number of actions that failed or were rejected, and of those that have ended. */
-  failures: number;
-  settled: number;
-  action(key: string): TraceAction | undefined;
-  add(action: TraceAction): void;
-  /** Adds a dependency by its id, now or as soon as it is known. */
-  connectTo(action: TraceAction, id: string): void;
 }
 
 /** A thought, bare text or a response. */
@@ -96,14 +77,14 @@ export interface TraceBlock {
   readonly isResponse: boolean;
   readonly startedAt: number;
   /** Null while the model writes it. */
-  endedAt: number | null;
+  readonly endedAt: number | null;
 }
 
 export interface TraceIteration {
   readonly iteration: number;
   readonly startedAt: number;
   /** When the model stopped; null while it writes. */
-  generationEnd: number | null;
+  readonly generationEnd: number | null;
 }
 
 /** A change of a feed or a variable. */
@@ -112,11 +93,11 @@ export type Warning = EventOf<'warning' | 'budget_exceeded'>;
 
 /** Tokens, and US dollars as far as prices are known. */
 export interface Totals {
-  prompt: number;
-  completion: number;
-  cached: number;
-  cost: number;
-  isEstimated: boolean;
+  readonly prompt: number;
+  readonly completion: number;
+  readonly cached: number;
+  readonly cost: number;
+  readonly isEstimated: boolean;
 }
 
 export function keyOf(iteration: number, id: string): string {

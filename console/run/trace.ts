@@ -1,16 +1,15 @@
 /**
- * A run as its view shows it: a fold of its events into mutable, indexed state.
+ * A run as its picture and its tables show it: the view of the run, with the graph of its actions and what the tables list.
  *
  * Invariants:
- *  1. An event costs the same at any length of the run, except the end of a generation, which reads its plan.
- *  2. Actions, iterations and blocks keep their position: new ones are appended.
- *  3. The same journaled events give the same trace, except `progress`, which is live only.
+ *  1. Actions, iterations and blocks keep their position: new ones are appended.
+ *  2. The same journaled events give the same trace, except `progress`, which is live only.
  */
-import type { EventOf, SessionEvent } from '../../src/client/index.ts';
-import { applyToAction } from './trace-actions.ts';
-import { keyOf } from './trace-types.ts';
+import { emptyMessage, fold } from '../../src/client/index.ts';
+import type { Action, EventOf, Message, SessionEvent } from '../../src/client/index.ts';
+import { isSettled, keyOf } from './trace-types.ts';
 import type {
-  ActionStore,
+  ActionStatus,
   Change,
   Failure,
   Totals,
@@ -20,36 +19,88 @@ import type {
   Warning,
 } from './trace-types.ts';
 
-type RunStatus = 'queued' | 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled';
-
-export class Trace implements ActionStore {
-  status: RunStatus = 'queued';
-  /** Where its protocol text comes from. */
-  source: EventOf<'agent_started'>['data']['source'] = 'model';
-  startedAt: number | null = null;
-  endedAt: number | null = null;
+export class Trace {
   /** Of the newest event; 0 before. */
   lastAt = 0;
   /** Of the newest journaled event; 0 before. */
   lastSeq = 0;
-  error: Failure | null = null;
-  failures = 0;
-  settled = 0;
   readonly actions: TraceAction[] = [];
-  readonly iterations: TraceIteration[] = [];
-  readonly blocks: TraceBlock[] = [];
   /** Calls of the model. */
   readonly calls: EventOf<'usage'>[] = [];
   readonly warnings: Warning[] = [];
   readonly changes: Change[] = [];
-  readonly totals: Totals = { prompt: 0, completion: 0, cached: 0, cost: 0, isEstimated: false };
   /** Changes with each event. */
   revision = 0;
+  #message: Message;
   readonly #byKey = new Map<string, TraceAction>();
   /** By id: the newest accepted action of earlier and of this iteration. */
   readonly #byId = new Map<string, TraceAction>();
   /** Actions that depend on an id that is not known yet, by `iteration.id`. */
   readonly #awaiting = new Map<string, TraceAction[]>();
+
+  constructor(runId = '') {
+    this.#message = emptyMessage(runId);
+  }
+
+  /** The run as its conversation shows it. */
+  get message(): Message {
+    return this.#message;
+  }
+
+  get status(): Message['status'] {
+    return this.#message.status;
+  }
+
+  /** Where its protocol text comes from. */
+  get source(): Message['source'] {
+    return this.#message.source;
+  }
+
+  get startedAt(): number | null {
+    return this.#message.started_at;
+  }
+
+  get endedAt(): number | null {
+    return this.#message.ended_at;
+  }
+
+  get error(): Failure | null {
+    return this.#message.error;
+  }
+
+  /** Number of actions that failed or were rejected. */
+  get failures(): number {
+    return this.actions.filter(({ status }) => status === 'failed' || status === 'rejected').length;
+  }
+
+  /** Number of actions that have ended. */
+  get settled(): number {
+    return this.actions.filter(isSettled).length;
+  }
+
+  get iterations(): readonly TraceIteration[] {
+    return this.#message.iterations.map(({ iteration, started_at: startedAt, written_at: generationEnd }) => {
+      return { iteration, startedAt, generationEnd };
+    });
+  }
+
+  get blocks(): readonly TraceBlock[] {
+    return this.#message.blocks.map(({ segment, type, started_at: startedAt, written_at: endedAt }) => {
+      return { segment, isResponse: type === 'response', startedAt, endedAt };
+    });
+  }
+
+  get totals(): Totals {
+    const sum = (of: (call: Message['model_calls'][number]) => number): number =>
+      this.#message.model_calls.reduce((total, call) => total + of(call), 0);
+    return {
+      prompt: sum(({ prompt_tokens: tokens }) => tokens),
+      completion: sum(({ completion_tokens: tokens }) => tokens),
+      cached: sum(({ cached_tokens: tokens }) => tokens),
+      cost: sum(({ cost = 0 }) => cost),
+      isEstimated: this.#message.model_calls.some(({ estimated }) => estimated === true),
+    };
+  }
 
   action(key: string): TraceAction | undefined {
     return this.#byKey.get(key);
@@ -59,118 +110,119 @@ export class Trace implements ActionStore {
     const { seq, timestamp } = event;
     this.revision += 1;
     this.lastAt = Math.max(this.lastAt, timestamp);
-    if (seq !== null) {
-      this.lastSeq = seq;
-      if (this.status === 'waiting') this.status = 'running';
-    }
-    switch (event.type) {
-      case 'agent_started':
-        this.status = 'running';
-        this.startedAt = timestamp;
-        this.source = event.data.source;
-        break;
-      case 'agent_waiting':
-        this.status = 'waiting';
-        break;
-      case 'agent_completed':
-        this.#end('completed', timestamp);
-        break;
-      case 'agent_failed':
-        this.error = event.data.error;
-        this.#end('failed', timestamp);
-        break;
-      case 'agent_cancelled':
-        this.#end('cancelled', timestamp);
-        break;
-      case 'iteration_started':
-        this.iterations.push({ iteration: event.iteration, startedAt: timestamp, generationEnd: null });
-        break;
-      case 'plan_generated':
-        // Comes when the generation has ended, if it has accepted an action.
-        this.#endGeneration(timestamp);
-        for (const [wave, ids] of event.data.waves.entries()) {
-          for (const id of ids) {
-            const action = this.action(keyOf(event.iteration, id));
-            if (action !== undefined) action.wave = wave;
-          }
-        }
-        break;
-      case 'iteration_completed':
-        this.#endGeneration(timestamp);
-        break;
-      case 'usage': {
-        const { data } = event;
-        const { totals } = this;
-        this.calls.push(event);
-        totals.prompt += data.prompt_tokens;
-        totals.completion += data.completion_tokens;
-        totals.cached += data.cached_tokens;
-        totals.cost += data.cost ?? 0;
-        totals.isEstimated ||= data.estimated === true;
-        break;
-      }
-      case 'warning':
-      case 'budget_exceeded':
-        this.warnings.push(event);
-        break;
-      case 'context_feed_updated':
-      case 'variable_changed':
-        this.changes.push(event);
-        break;
-      case 'thought_started':
-      case 'text_started':
-      case 'response_started':
-        this.blocks.push({
-          segment: event.seq,
-          isResponse: event.type === 'response_started',
-          startedAt: timestamp,
-          endedAt: null,
-        });
-        break;
-      case 'thought_completed':
-      case 'text_completed':
-      case 'response_completed': {
-        const block = this.blocks.findLast(({ segment }) => segment === event.data.segment);
-        if (block !== undefined) block.endedAt ??= timestamp;
-        break;
-      }
-      default:
-        applyToAction(this, event);
+    this.lastSeq = seq ?? this.lastSeq;
+    const { actions } = this.#message;
+    this.#message = fold(this.#message, event);
+    if (actions !== this.#message.actions) this.#update(actions);
+    if (event.type === 'plan_generated') this.#place(event);
+    if (event.type === 'usage') this.calls.push(event);
+    if (event.type === 'warning' || event.type === 'budget_exceeded') this.warnings.push(event);
+    if (event.type === 'context_feed_updated' || event.type === 'variable_changed') this.changes.push(event);
+  }
+
+  /** @param before the actions before the event */
+  #update(before: Message['actions']): void {
+    for (const [index, action] of this.#message.actions.entries()) {
+      const known = before[index];
+      if (known === action) continue;
+      const shown = this.actions[index] ?? this.#add(action, index);
+      Object.assign(shown, shownOf(action));
+      if (known?.seqs.written !== action.seqs.written) for (const id of action.depends_on) this.#connect(shown, id);
     }
   }
 
-  /** Use `apply`. */
-  add(action: TraceAction): void {
-    this.actions.push(action);
-    this.#byKey.set(action.key, action);
-    if (action.status === 'rejected') return;
-    this.#byId.set(action.id, action);
-    for (const dependent of this.#awaiting.get(action.key) ?? []) connect(dependent, action);
-    this.#awaiting.delete(action.key);
+  #add(action: Action, index: number): TraceAction {
+    const { id, iteration, status, seqs } = action;
+    const isRejected = status === 'rejected';
+    const own = keyOf(iteration, id);
+    const added: TraceAction = {
+      // It was never accepted, and its id is free: the key contains the number of the event.
+      key: isRejected ? `${own}!${seqs.ended}` : own,
+      id,
+      iteration,
+      index,
+      queuedAt: action.queued_at,
+      dependencies: [],
+      dependents: [],
+      wave: null,
+      ...shownOf(action),
+    };
+    this.actions.push(added);
+    this.#byKey.set(added.key, added);
+    if (isRejected) return added;
+    this.#byId.set(id, added);
+    for (const dependent of this.#awaiting.get(own) ?? []) connect(dependent, added);
+    this.#awaiting.delete(own);
+    return added;
   }
 
-  /** Use `apply`. An id means the action of this iteration, or else the newest of the earlier ones. */
-  connectTo(action: TraceAction, id: string): void {
+  /** An id means the action of this iteration, or else the newest of the earlier ones. */
+  #connect(action: TraceAction, id: string): void {
     const key = keyOf(action.iteration, id);
     const dependency = this.action(key) ?? this.#byId.get(id);
     if (dependency !== undefined) connect(action, dependency);
     else this.#awaiting.set(key, [...(this.#awaiting.get(key) ?? []), action]);
   }
 
-  #endGeneration(at: number): void {
-    const last = this.iterations.at(-1);
-    if (last !== undefined) last.generationEnd ??= at;
-    for (const block of this.blocks) block.endedAt ??= at;
-  }
-
-  #end(status: RunStatus, at: number): void {
-    this.status = status;
-    this.endedAt = at;
-    this.#endGeneration(at);
+  #place({ iteration, data }: EventOf<'plan_generated'>): void {
+    for (const [wave, ids] of data.waves.entries()) {
+      for (const id of ids) {
+        const action = this.action(keyOf(iteration, id));
+        if (action !== undefined) action.wave = wave;
+      }
+    }
   }
 }
 
 function connect(action: TraceAction, dependency: TraceAction): void {
   action.dependencies.push(dependency);
   dependency.dependents.push(action);
+}
+
+/** The members of an action that change. */
+type Shown = Omit<
+  TraceAction,
+  'key' | 'id' | 'iteration' | 'index' | 'queuedAt' | 'dependencies' | 'dependents' | 'wave'
+>;
+
+function shownOf(action: Action): Shown {
+  const { type, mode, written, parameters, tries, waits } = action;
+  const isKnown = action.seqs.written !== null || action.status === 'rejected';
+  return {
+    name: action.name,
+    written: {
+      ...(isKnown ? { type, mode } : {}),
+      ...(written === null ? {} : { parameters: written }),
+      embedded_in_thought: action.is_in_thought,
+      repaired: action.is_repaired,
+    },
+    status: statusOf(action),
+    executed: parameters === null || parameters === written ? undefined : parameters,
+    output: action.status === 'completed' ? action.output : undefined,
+    error: errorOf(action),
+    isCached: action.is_cached,
+    attempts: tries.map((attempt) => ({
+      attempt: attempt.attempt,
+      startedAt: attempt.started_at,
+      endedAt: attempt.ended_at,
+      error: attempt.error,
+      retryDelayMs: attempt.retry_delay_ms,
+    })),
+    waits,
+    endedAt: action.ended_at,
+    progress: action.progress,
+    childSessionId: action.child_session_id,
+  };
+}
+
+function statusOf({ status, waits, tries }: Action): ActionStatus {
+  if (status !== 'queued' && status !== 'running') return status;
+  if (waits.at(-1)?.to === null) return 'waiting';
+  return tries.at(-1)?.ended_at === null ? 'running' : 'queued';
+}
+
+function errorOf({ error, skipped }: Action): Failure | null {
+  if (skipped === null) return error;
+  const message = skipped.reason === 'condition' ? 'The condition is false' : 'A dependency did not complete';
+  return { code: 'skipped', message: skipped.because === null ? message : `${message}: ${skipped.because}` };
 }

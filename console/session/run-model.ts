@@ -7,7 +7,7 @@
  */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
-import { emptyMessage, fold, hasEnded } from '../../src/client/index.ts';
+import { hasEnded } from '../../src/client/index.ts';
 import type { EventOf, Message, SessionEvent } from '../../src/client/index.ts';
 import { Trace } from '../run/trace.ts';
 import { steeredBy } from './steered.ts';
@@ -18,17 +18,16 @@ export class RunModel {
   /** The journaled events, in order: what the scrubber replays. */
   readonly events: SessionEvent[] = [];
   /** The live state of the run view. */
-  readonly trace = new Trace();
+  readonly trace: Trace;
   /** Messages that were sent into it. */
   #steered: readonly Steered[] = [];
   readonly #version = signal(0);
-  #message: Message;
   #started: EventOf<'agent_started'> | null = null;
   #isWhole = false;
 
   constructor(id: string) {
     this.id = id;
-    this.#message = emptyMessage(id);
+    this.trace = new Trace(id);
   }
 
   /** Read it to be called again after events; then read the rest. */
@@ -37,7 +36,7 @@ export class RunModel {
   }
 
   get message(): Message {
-    return this.#message;
+    return this.trace.message;
   }
 
   /** Its first event; null before. */
@@ -52,7 +51,7 @@ export class RunModel {
   }
 
   get hasEnded(): boolean {
-    return hasEnded(this.#message);
+    return hasEnded(this.trace.message);
   }
 
   /** Whether no earlier event is missing: it is followed from its first event on, or has been loaded. */
@@ -73,7 +72,6 @@ export class RunModel {
     if (event.type === 'agent_started') this.#started = event;
     const steered = steeredBy(event);
     if (steered !== null) this.#steered = [...this.#steered, steered];
-    this.#message = fold(this.#message, event);
     this.trace.apply(event);
     announce(this);
   }

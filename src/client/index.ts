@@ -19,7 +19,8 @@
  */
 export { BaseClient, Client } from './client.ts';
 export { CortexError } from './error.ts';
-export { emptyMessage, fold, hasEnded, visibleText } from './message.ts';
+export { fold } from '../view/reduce.ts';
+export { emptyView as emptyMessage, hasEnded, visibleText } from '../view/run-view.ts';
 export type { AbortOptions } from './abort-options.ts';
 export type { ClientOptions, CreateSessionOptions } from './client.ts';
 export type { TokenSource } from './connection.ts';
@@ -44,7 +45,7 @@ export type {
   SessionDocument,
   ToolDeclaration,
 } from './documents.ts';
-export type { Action, Block, Message } from './message-types.ts';
+export type { Action, Attempt, Block, Failure, Iteration, RunView as Message, Wait } from '../view/run-view.ts';
 export type { Run, RunOptions } from './run.ts';
 export type {
   DownloadOptions,

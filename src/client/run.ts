@@ -15,8 +15,9 @@ import type { ClientTools } from './declarations.ts';
 import type { RunDocument } from './documents.ts';
 import { CortexError } from './error.ts';
 import { follow } from './follow.ts';
-import { emptyMessage, fold, hasEnded } from './message.ts';
-import type { Message } from './message-types.ts';
+import { fold } from '../view/reduce.ts';
+import { emptyView, hasEnded } from '../view/run-view.ts';
+import type { RunView } from '../view/run-view.ts';
 import type { OpenStream } from './open-run.ts';
 import { LinkedSignal } from './pause.ts';
 import type { RunPrompt } from './system-documents.ts';
@@ -76,7 +77,7 @@ export class Run {
   #before: number | null = null;
   /** Why a result or a decision was not accepted, if nobody read: for the next reader. */
   #fault: Fault | null = null;
-  #result: Message | null = null;
+  #result: RunView | null = null;
 
   /** Use `session.send()` or `session.run()`. */
   constructor(
@@ -143,8 +144,8 @@ export class Run {
    *
    * @throws like `events()`
    */
-  async *messages(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Message, void, undefined> {
-    let message = emptyMessage(this.id);
+  async *messages(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<RunView, void, undefined> {
+    let message = emptyView(this.id);
     for await (const event of this.events(options)) {
       message = fold(message, event);
       if (hasEnded(message)) this.#result = message;
@@ -157,7 +158,7 @@ export class Run {
    *
    * @throws the signal's reason if it is aborted; CortexError like `events()`
    */
-  async result(options: { readonly signal?: AbortSignal } = {}): Promise<Message> {
+  async result(options: { readonly signal?: AbortSignal } = {}): Promise<RunView> {
     if (this.#result === null) for await (const _ of this.messages(options));
     if (this.#result !== null) return this.#result;
     throw options.signal?.reason ?? this.#signal?.reason ?? new Error('The run was left');

@@ -100,11 +100,16 @@ test('[K3] a block that a crash has cut off has the text of the journal', () => 
   expect(message.blocks).toMatchObject([{ text: 'more', is_cut: true, is_open: false }]);
 });
 
-test('[K3] a run that waits is running again after the next journaled event, not after a live one', () => {
+test('[K3] a run that waits is running again when someone has answered, not when a background action goes on', () => {
   const waiting = foldAll([event(1, 'agent_started', {}), event(2, 'agent_waiting', { reason: 'approvals' })]);
   const progress = event(null, 'progress', { text: 'x' }, { action_id: 'a' });
   expect([waiting.status, fold(waiting, progress).status]).toEqual(['waiting', 'waiting']);
-  expect(fold(waiting, event(3, 'warning', { code: 'c', message: 'm' })).status).toBe('running');
+  expect(fold(waiting, event(3, 'warning', { code: 'c', message: 'm' })).status).toBe('waiting');
+  const resolved = event(3, 'approval_resolved', { approval_id: 'p', approved: true }, { action_id: 'b' });
+  expect(fold(waiting, resolved).status).toBe('running');
+  const asked = fold(waiting, event(3, 'approval_requested', { approval_id: 'p' }, { action_id: 'b' }));
+  const expired = event(4, 'action_failed', { error: { code: 'approval_expired', message: 'm' } }, { action_id: 'b' });
+  expect(fold(asked, expired).status).toBe('running');
 });
 
 test('[K3] output of a running action is collected; an unknown event changes nothing', () => {

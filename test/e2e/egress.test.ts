@@ -9,7 +9,7 @@ import { SECRET } from '../../container-runner/test/support/test-runner.ts';
 import { freePort } from '../../cli/system/services.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { PUBLIC, publicNames } from '../support/public-names.ts';
 import type { PublicNames } from '../support/public-names.ts';
 

@@ -11,7 +11,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { cortexHere } from '../support/cortex.ts';
 import { cleanUp, post, start, stateFolder, stop } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 
 const MODEL_KEY = 'the-key-of-the-model-endpoint';
 const servers: Server[] = [];

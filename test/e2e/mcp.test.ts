@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { startEverythingServer } from '../mcp/servers/everything.ts';
 import type { EverythingServer } from '../mcp/servers/everything.ts';
 import { TAGS, asksFor, changingSchema, textResult } from '../mcp/servers/hostile-content.ts';

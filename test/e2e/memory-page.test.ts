@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { difference, PageShell, readExamples } from '../support/page-examples.ts';
 import { lacks, PAGE_PROGRAMS } from '../support/programs.ts';
 import { sharedNamespace, sharedPart } from '../support/shared.ts';

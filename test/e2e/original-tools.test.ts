@@ -1,7 +1,7 @@
 /** Tools and feeds in the forms of the original system, uploaded to a real system and run in each sandbox (M1, R2, R3). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { reasonToSkip } from '../../container-runner/test/support/levels.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { sharedPart } from '../support/shared.ts';
 
 const LEVELS = (['docker', 'bubblewrap', 'wasm'] as const).filter((level) => reasonToSkip(level) === null);

@@ -15,7 +15,7 @@ import { freePort } from '../../cli/system/services.ts';
 import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 import { startSystem } from '../../cli/system/system.ts';
 import type { System } from '../../cli/system/system.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { incarnationIn, sessionKey } from '../../src/domain/session.ts';
 import { answer, startScriptedLlm } from '../../cli/scripted-llm/server.ts';
 import type { ScriptedLlm } from '../../cli/scripted-llm/server.ts';

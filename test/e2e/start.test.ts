@@ -9,7 +9,7 @@ import { isAlive } from '../../container-runner/test/support/processes.ts';
 import { readEvents } from '../../cli/terminal/event-client.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { freePort } from '../../cli/system/services.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { cortexHere, installCortex } from '../support/cortex.ts';
 import { guardsOf } from '../support/listener-guards.ts';
 import { listenersOf } from '../support/listeners.ts';

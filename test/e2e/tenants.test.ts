@@ -17,7 +17,7 @@ import type { System } from '../../cli/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGateServer } from '../support/gate-server.ts';
 import type { GateServer } from '../support/gate-server.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 
 const KEYS =
   'ann:admin:key-of-ann-in-this-test,bob:admin:key-of-bob-in-this-test,eve:run:key-of-eve-in-this-test,bob-app:run:key-of-app-in-this-test@ann,' +

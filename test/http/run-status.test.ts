@@ -5,7 +5,7 @@ import { withErrorTable } from '../../scripts/event-tables.ts';
 import { EngineError, ERROR_TABLE, runErrorStatus } from '../../src/domain/errors.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import type { ModelDelta } from '../../src/domain/ports/model.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { failedStream } from '../support/session-kit.ts';
 import type { KitOptions } from '../support/session-kit.ts';
 import { sessionApi } from './session-api.ts';

@@ -11,7 +11,7 @@ import { PACKAGE_ROOT } from '../../cli/project/folders.ts';
 
 const copy = mkdtempSync(join(tmpdir(), 'cortex-additions-'));
 
-/** A text that stands before `at` in a file. */
+/** A text that is inserted into a file, before the text `at`. */
 type Insertion = readonly [file: string, at: string, text: string];
 
 /** By the headings of CONTRIBUTING.md. */
@@ -22,6 +22,7 @@ const ADDITIONS: Readonly<Record<string, readonly Insertion[]>> = {
       '  agent_started: event(',
       `sample_taken: event('run', PLAIN, 'A sample was taken', { sample: label('Its name'), shows: note('What it shows') }),`,
     ],
+    ['src/view/reduce.ts', "    case 'run_branched':", "    case 'sample_taken':"],
   ],
   'Add an internal action': [
     [
@@ -141,6 +142,12 @@ describe('one of each kind', () => {
       'src/domain/event-table.ts',
       '  agent_started: event(',
       `bad: event('run', PLAIN, 'd', { said: z.string() }),`,
+    ],
+    [
+      'an event that the view of a run does not know',
+      'src/domain/event-table.ts',
+      '  agent_started: event(',
+      `bad: event('run', PLAIN, 'd', { said: note('What it says') }),`,
     ],
     [
       'an internal action without a case',

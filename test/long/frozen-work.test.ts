@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import { signalAll } from '../../container-runner/test/support/processes.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 

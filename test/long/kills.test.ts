@@ -6,7 +6,7 @@ import { LIGHT_SANDBOX } from '../../container-runner/test/support/levels.ts';
 import type { ProcessRef } from '../../container-runner/test/support/processes.ts';
 import { isAlive, signalAll } from '../../container-runner/test/support/processes.ts';
 import { freePort } from '../../cli/system/services.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { cleanUp, exitOf, post, processesOf, start, stateFolder, stop, withCommand } from '../support/npm-start.ts';
 import type { Started } from '../support/npm-start.ts';
 

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import schema from '../../examples/code-tools/migrations/0001_shop.sql?raw';
 import { call, events, execute, post } from '../runtime/client.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { SESSIONS } from '../runtime/bindings.ts';
 
 const { SHOP, REPORTS } = env as unknown as { readonly SHOP: D1Database; readonly REPORTS: R2Bucket };

@@ -3,7 +3,7 @@ import { abortAllDurableObjects } from 'cloudflare:test';
 import type { Tool } from '@ag-ui/core';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { agUiChat, answersTo, shownIn } from '../support/ag-ui.ts';
 import type { AgUiChat } from '../support/ag-ui.ts';
 import { call, SEAL, SEALER, upload } from './client.ts';

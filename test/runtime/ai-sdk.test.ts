@@ -7,7 +7,7 @@ import {
 } from 'ai';
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { PlainChat, textOf, transportOf } from '../support/ai-chat.ts';
 import { call, post, SEAL, SEALER, upload } from './client.ts';
 

@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { childEventsOf, eventsOf } from '../support/events.ts';
 import { shardOf } from '../../src/domain/directory.ts';
 import { here, SESSIONS } from './bindings.ts';

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { call, newSession, post } from './client.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 
 const PIECE_BYTES = 65_536;
 

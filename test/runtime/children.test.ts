@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import type { ChildEnd } from '../../src/domain/ports/children.ts';
 import type { Spent } from '../../src/domain/spent.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { childSessions } from '../../src/durable/children.ts';
 import type { Env } from '../../src/durable/env.ts';
 import { VirtualClock } from '../../testing/virtual-clock.ts';

@@ -3,7 +3,7 @@ import { exports } from 'cloudflare:workers';
 import { createParser } from 'eventsource-parser';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 
 const HOST = 'http://127.0.0.1:8787';
 

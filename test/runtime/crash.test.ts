@@ -1,7 +1,7 @@
 /** Crashes the object at every event that it writes; a new object continues the run (J1-J4, S10). */
 import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { call, events, post } from './client.ts';
 import '../support/fast-demo.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';

@@ -1,7 +1,7 @@
 /** The catalogue in workerd: changes at run time, uploads, and runs that keep their pinned definitions (M4, C8). */
 import { abortAllDurableObjects } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { here } from './bindings.ts';
 import type { SessionEvent } from '../../src/domain/event.ts';
 import { childEventsOf } from '../support/events.ts';

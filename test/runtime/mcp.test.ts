@@ -3,7 +3,7 @@ import type { CallToolResult, Client, ElicitResult } from '@modelcontextprotocol
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Env } from '../../src/durable/env.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { connect, textOf } from '../support/mcp-client.ts';
 import type { McpClientOptions, Mode } from '../support/mcp-client.ts';
 import { here } from './bindings.ts';

@@ -1,7 +1,7 @@
 /** Namespaces and their keys on one system: neither sees what the other one has (T4, H5, M4, R6). */
 import { expect, test } from 'vitest';
 import type { Env } from '../../src/durable/env.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { here } from './bindings.ts';
 import { manifest, SEAL, SEALER } from './client.ts';
 import { ask } from './keyed.ts';

@@ -7,7 +7,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
 import type { ModelMessage } from 'ai';
 import type { FunctionTool, Response as Answer, ResponseStreamEvent } from 'openai/resources/responses/responses';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { call, manifest, post, SEAL, SEALER, upload } from './client.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 

@@ -1,7 +1,7 @@
 /** Edge relics in Durable Objects: shared and private scopes, evictions, alarms and deletions (R6). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { expect, test, vi } from 'vitest';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { storedKey } from './objects.ts';
 import { call, events, execute, manifest, newSession, post, upload } from './client.ts';
 import { here, RELICS, SESSIONS } from './bindings.ts';

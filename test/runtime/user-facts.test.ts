@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { newSessionId } from '../../src/durable/session-ids.ts';
 import { userFacts } from '../../src/durable/user-facts.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { call, chatRecord, manifest, upload } from './client.ts';
 import { here, SESSIONS } from './bindings.ts';
 

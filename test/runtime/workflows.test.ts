@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } fro
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { call, events, execute, manifest, post, upload } from './client.ts';
 import { SCHEDULES } from './bindings.ts';
 

@@ -1,5 +1,5 @@
 /** Calls of client tools in a test's session (C3). */
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { eventsOf } from './events.ts';
 import { resultOf, settle } from './session-kit.ts';
 import type { SessionKit } from './session-kit.ts';

@@ -25,7 +25,7 @@ import { redactor } from '../../src/engine/session/redact.ts';
 import type { Session } from '../../src/engine/session/session.ts';
 import type { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
 import type { HostLife } from '../../src/engine/replay/recovery-queue.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { RunRecord, SessionRecord } from '../../src/domain/session.ts';
 import type { ActionCall, ActionContext, Executor } from '../../src/executors/executor.ts';

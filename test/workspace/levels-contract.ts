@@ -13,7 +13,7 @@ import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { RunnerClient } from '../../src/domain/ports/runner.ts';
 import { createRunnerClient } from '../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../src/executors/runner/pool.ts';
-import type { RunResult } from '../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../src/view/result.ts';
 import { runText, sessionKit } from '../support/session-kit.ts';
 import type { SessionKit } from '../support/session-kit.ts';
 

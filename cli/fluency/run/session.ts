@@ -7,7 +7,7 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { ResolvedAgent } from '../../../src/domain/manifests/resolved.ts';
 import type { Clock, Random } from '../../../src/domain/ports/clock.ts';
 import type { ModelProvider } from '../../../src/domain/ports/model.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { Executor } from '../../../src/executors/executor.ts';
 import { createExecutors } from '../../../src/executors/registry.ts';
 import { localSession } from '../../../testing/local-session.ts';

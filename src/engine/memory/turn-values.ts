@@ -7,7 +7,7 @@ import type { Journal } from '../../journal/journal.ts';
 import { seededTurn } from '../../protocol/prompt/seeded-turn.ts';
 import { HistoryRoom } from '../generation/history-room.ts';
 import { attachmentOf } from '../generation/message-files.ts';
-import { RunAnswer } from '../run/run-result.ts';
+import { RunAnswer } from '../../view/answer.ts';
 
 /** Number of turns up to the end of a run: of the seeded history, and of the branch. @param last 0: no run */
 export function turnCount({ seeded, runs }: Journal, last: number): number {

@@ -1,6 +1,6 @@
 /** Responses about runs: executions of protocol text, messages and workflows. */
 import * as z from 'zod';
-import type { RunResult } from '../../engine/run/run-result.ts';
+import type { RunResult } from '../../view/result.ts';
 import { json, jsonObject, JOURNALED, shownQuestion } from '../../domain/event-table.ts';
 import { EXECUTION_KINDS } from '../../domain/session.ts';
 import {

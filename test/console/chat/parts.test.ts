@@ -56,6 +56,8 @@ describe('parts of a run', () => {
     is_open: false,
     is_cut: false,
     is_replaced: false,
+    started_at: 0,
+    written_at: 0,
     ...more,
   });
   const action = (id: string, iteration = 1): Action => ({
@@ -71,6 +73,17 @@ describe('parts of a run', () => {
     error: null,
     attempts: 1,
     progress: '',
+    written: null,
+    is_in_thought: false,
+    is_repaired: false,
+    is_cached: false,
+    skipped: null,
+    tries: [],
+    waits: [],
+    child_session_id: null,
+    queued_at: 0,
+    ended_at: 0,
+    seqs: { written: 1, executed: 1, ended: 2 },
   });
   const keys = (blocks: readonly Block[], actions: readonly Action[]): string[] =>
     partsOf({ blocks, actions }).parts.map(({ key }) => key);

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { FeedDefinition } from '../../../src/domain/manifests/feed.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { fakeRunner } from '../../executors/support.ts';
 import { feedOf } from '../../support/definitions.ts';

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import { createOpenAiProvider } from '../../../src/llm/providers/openai.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';
 import { bundled } from '../../support/bundled.ts';

@@ -9,7 +9,7 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta, ModelRequest } from '../../../src/domain/ports/model.ts';
 import { Journal } from '../../../src/journal/journal.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { feedOf } from '../../support/definitions.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { cutJson } from '../../../src/bounded/cut-json.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { resultOf, runText, sessionKit } from '../../support/session-kit.ts';
 import type { KitOptions } from '../../support/session-kit.ts';

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../../src/domain/event.ts';
 import type { Json } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ModelDelta } from '../../../src/domain/ports/model.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { ActionCall } from '../../../src/executors/executor.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { eventsOf } from '../../support/events.ts';

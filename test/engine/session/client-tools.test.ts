@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../../src/domain/limits.ts';
 import type { ToolDefinition } from '../../../src/domain/manifests/tool.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { PassedTool } from '../../../src/engine/session/passed-tools.ts';
 import { eventsOf } from '../../support/events.ts';
 import { feedOf, toolOf } from '../../support/definitions.ts';

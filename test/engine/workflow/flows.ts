@@ -5,7 +5,7 @@ import { loadManifests } from '../../../src/catalog/load.ts';
 import type { ActionOutcome } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { ResolvedWorkflow } from '../../../src/domain/manifests/resolved.ts';
-import type { RunResult } from '../../../src/engine/run/run-result.ts';
+import type { RunResult } from '../../../src/view/result.ts';
 import type { ActionCall, ActionContext } from '../../../src/executors/executor.ts';
 import { toolExecutor } from '../../../src/executors/tool.ts';
 import { VirtualClock } from '../../../testing/virtual-clock.ts';

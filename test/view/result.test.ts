@@ -1,10 +1,11 @@
 /** The document of a run, computed from its events (H7). */
 import { describe, expect, test } from 'vitest';
-import type { EventType, SessionEvent } from '../../../src/domain/event.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { RunStatus } from '../../../src/domain/session.ts';
-import { RunAnswer, RunFold } from '../../../src/engine/run/run-result.ts';
-import type { RunOutline } from '../../../src/engine/run/run-result.ts';
+import type { EventType, SessionEvent } from '../../src/domain/event.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { RunStatus } from '../../src/domain/session.ts';
+import { RunAnswer } from '../../src/view/answer.ts';
+import { RunFold } from '../../src/view/result.ts';
+import type { RunOutline } from '../../src/view/result.ts';
 
 let seq = 0;
 
@@ -50,7 +51,6 @@ describe('actions', () => {
           started_at: 20,
           ended_at: 40,
         },
-        declaredSeq: 1,
         parametersSeq: 1,
         outputSeq: 4,
       },
