@@ -6,6 +6,7 @@
  *  2. The same journaled events give the same trace, except `progress`, which is live only.
  */
 import { emptyMessage, fold } from '../../src/client/index.ts';
+import { tokensOf } from '../../src/view/run-view.ts';
 import type { Action, EventOf, Message, SessionEvent } from '../../src/client/index.ts';
 import { isSettled, keyOf } from './trace-types.ts';
 import type {
@@ -91,15 +92,8 @@ export class Trace {
   }
 
   get totals(): Totals {
-    const sum = (of: (call: Message['model_calls'][number]) => number): number =>
-      this.#message.model_calls.reduce((total, call) => total + of(call), 0);
-    return {
-      prompt: sum(({ prompt_tokens: tokens }) => tokens),
-      completion: sum(({ completion_tokens: tokens }) => tokens),
-      cached: sum(({ cached_tokens: tokens }) => tokens),
-      cost: sum(({ cost = 0 }) => cost),
-      isEstimated: this.#message.model_calls.some(({ estimated }) => estimated === true),
-    };
+    const calls = this.#message.model_calls;
+    return { ...tokensOf(calls), isEstimated: calls.some(({ estimated }) => estimated === true) };
   }
 
   action(key: string): TraceAction | undefined {

@@ -1,5 +1,5 @@
 /** Documents of the HTTP API (docs/http.md), with the members as they are sent. Later versions may add members. */
-import type { ActionMode, ActionType } from '../domain/action.ts';
+import type { ActionType } from '../domain/action.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
 
@@ -34,32 +34,7 @@ export interface OpenCall {
 }
 
 /** `GET …/runs/{run}` (docs/runs.md). */
-export interface RunDocument {
-  readonly session_id: string;
-  readonly run_id: string;
-  readonly status: RunStatus;
-  readonly response: string;
-  readonly responses: readonly { readonly content: string; readonly final: boolean | null }[];
-  readonly actions: readonly {
-    readonly id: string;
-    readonly name: string | null;
-    readonly type: ActionType | null;
-    readonly mode: ActionMode | null;
-    readonly status: 'queued' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled' | 'rejected';
-    readonly parameters: JsonObject | null;
-    readonly output: Json;
-    readonly error: { readonly code: string } | null;
-    readonly attempts: number;
-  }[];
-  readonly outputs?: JsonObject | null;
-  readonly failed_actions: number;
-  readonly pending?: readonly OpenCall[];
-  /** Number of open calls that are not in `pending`. */
-  readonly pending_more?: number;
-  readonly error: { readonly code: string; readonly message: string } | null;
-  readonly started_at: number;
-  readonly ended_at: number | null;
-}
+export type { RunResult as RunDocument } from '../view/result.ts';
 
 /** A message or an answer in `GET …/history`. */
 export interface HistoryMessage {

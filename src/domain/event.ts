@@ -56,11 +56,6 @@ export function endsWait({ type }: SessionEvent): boolean {
   return type === 'approval_resolved' || type === 'client_tool_settled';
 }
 
-/** The generation whose text ended early, as the event says; null for other events. An answer of it is not whole (P15). */
-export function cutGeneration(event: SessionEvent): number | null {
-  return event.type === 'warning' && event.data.code === 'generation_cut' ? event.iteration : null;
-}
-
 /** An appended event, as its writer sees it. */
 export interface WrittenEvent<T extends JournaledEventType> {
   /** 0 if the event was not written: a replay does not write it again. */

@@ -200,6 +200,14 @@ export interface FoldedRun {
 /** Why a stream ends: the run has ended or waits (its events say which); or, while the run continues, another reason. */
 export type StreamEnd = 'stopped' | 'token_expired' | 'session_deleted' | 'connection_lost';
 
+/** What a client is told about an end that is not that of the run. */
+export const LOST: Readonly<Record<StreamEnd, { readonly code: string; readonly message: string }>> = {
+  stopped: { code: 'connection_lost', message: 'The connection to the session was lost; the run continues' },
+  token_expired: { code: 'token_expired', message: 'The token has expired; the run continues' },
+  session_deleted: { code: 'session_deleted', message: 'The session was deleted' },
+  connection_lost: { code: 'connection_lost', message: 'The connection to the session was lost; the run continues' },
+};
+
 /** Folds the events of one run into the text of the response's body. */
 export interface Fold {
   /** @param event the run's events in order, live or replayed. @returns frames; '' for none */

@@ -1,6 +1,6 @@
 /** The actions of a view, what they wait for, and what they print. Part of the fold in reduce.ts. */
 import type { EventOf } from '../domain/event.ts';
-import type { Action, Attempt, Extent, Failure, RunView, Wait } from './run-view.ts';
+import type { Action, Asked, Attempt, Extent, Failure, RunView, Wait } from './run-view.ts';
 
 /** Characters of what an action prints that its view keeps: the end. */
 const PROGRESS_CHARS = 65_536;
@@ -84,8 +84,7 @@ export function reduceAction(view: RunView, event: ActionEvent, extent: Extent):
         tries: closedTries(tries, at),
         waits: [...waits, { for: 'approval', from: at, to: null }],
       }));
-      const { parameters: _parameters, inputs: _inputs, ...data } = event.data;
-      return { ...waiting, approvals: [...view.approvals, { ...(isWhole ? event.data : data), ...askedBy(event) }] };
+      return { ...waiting, approvals: [...view.approvals, { ...event.data, ...askedBy(event) }] };
     }
     case 'approval_resolved': {
       const { approval_id: id } = event.data;
@@ -93,13 +92,12 @@ export function reduceAction(view: RunView, event: ActionEvent, extent: Extent):
       return { ...answered, approvals: view.approvals.filter(({ approval_id }) => approval_id !== id) };
     }
     case 'client_tool_called': {
-      const { call_id, name, parameters } = event.data;
+      const { parameters } = event.data;
       const called = changed(view, event, ({ waits }) => ({
         ...(isWhole ? { parameters } : {}),
         waits: [...waits, { for: 'client tool', from: at, to: null }],
       }));
-      const call = { call_id, name, parameters: isWhole ? parameters : {} };
-      return { ...called, calls: [...view.calls, { ...askedBy(event), ...call }] };
+      return { ...called, calls: [...view.calls, { ...askedBy(event), ...event.data }] };
     }
     case 'client_tool_settled': {
       const { call_id: id } = event.data;
@@ -189,16 +187,9 @@ function settled(view: RunView, event: AboutAction & { readonly seq: number }, e
   return { ...ended, approvals: view.approvals.filter(isOther), calls: view.calls.filter(isOther) };
 }
 
-function askedBy({
-  action_id,
-  action_name,
-  iteration,
-  seq,
-}: EventOf<'approval_requested' | 'client_tool_called'>): Pick<
-  RunView['approvals'][number],
-  'action_id' | 'name' | 'iteration' | 'seq'
-> {
-  return { action_id, name: action_name ?? null, iteration, seq };
+function askedBy(event: EventOf<'approval_requested' | 'client_tool_called'>): Asked {
+  const { action_id, action_name: name = null, iteration, seq, timestamp: asked_at } = event;
+  return { action_id, name, iteration, seq, asked_at };
 }
 
 function tryOf(attempt: number, startedAt: number): Attempt {

@@ -94,16 +94,17 @@ export interface Iteration {
 }
 
 /** What is asked about an action, or of the client, and not answered. */
-interface Asked {
+export interface Asked {
   readonly action_id: string;
   readonly name: string | null;
   readonly iteration: number;
   readonly seq: number;
+  readonly asked_at: number;
 }
 
 /**
- * How much of a run its view has. An outline has no texts, parameters and outputs, which may be large: their events are
- * named, and what they contain is not read.
+ * How much of a run its view has. An outline has no texts, and no parameters and outputs of actions, which may be large:
+ * their events are named, and what they contain is not read. What waits for an answer is always whole.
  */
 export type Extent = 'whole' | 'outline';
 
@@ -192,4 +193,23 @@ export function isSettled({ status }: Pick<Action, 'status'>): boolean {
 /** Whether an action did not do what it should. */
 export function isFailure({ status }: Pick<Action, 'status'>): boolean {
   return status === 'failed' || status === 'rejected';
+}
+
+/** Tokens of model calls together, and US dollars as far as prices are known. */
+export interface Tokens {
+  readonly prompt: number;
+  readonly completion: number;
+  readonly cached: number;
+  readonly cost: number;
+}
+
+export function tokensOf(calls: RunView['model_calls']): Tokens {
+  let [prompt, completion, cached, cost] = [0, 0, 0, 0];
+  for (const call of calls) {
+    prompt += call.prompt_tokens;
+    completion += call.completion_tokens;
+    cached += call.cached_tokens;
+    cost += call.cost ?? 0;
+  }
+  return { prompt, completion, cached, cost };
 }

@@ -18,14 +18,24 @@
  *  4. Each call has one result, ours or the client's. The client executes calls without one.
  *  5. Events up to `run.after` change the state and give no frames.
  */
+import type { AGUIEvent, Interrupt, Message, TokenUsage } from '@ag-ui/core';
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { cutGeneration, endsWait, isBlockEnd, isTextPatch } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
+import { isBlockEnd, isTextPatch } from '../../domain/event.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
-import { ShownText } from '../shown-text.ts';
+import { foldOutline } from '../../view/reduce.ts';
+import { emptyView, tokensOf } from '../../view/run-view.ts';
+import type { RunView } from '../../view/run-view.ts';
+import { ShownBlocks } from '../shown-blocks.ts';
+import type { ShownBlock } from '../shown-blocks.ts';
+import { ShownCalls } from '../shown-calls.ts';
+import type { CallChange, CallEnd, ShownCall } from '../shown-calls.ts';
+import { LOST } from '../surface.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
 
-type Frame = { readonly type: string } & Readonly<Record<string, unknown>>;
+/** As the client's package declares them, with the names of its enumeration as texts: what changes there does not compile here. */
+type Frame = AsText<AGUIEvent>;
+type AsText<E extends AGUIEvent> = E extends AGUIEvent ? Omit<E, 'type'> & { readonly type: `${E['type']}` } : never;
 
 /** What the fold knows of the request. */
 export interface ClientRun {
@@ -44,45 +54,6 @@ export interface ClientRun {
 }
 
 export type ClientMessage = JsonObject & { readonly id: string; readonly role: string };
-
-/** An open block of text. */
-interface Block {
-  readonly part: 'text' | 'reasoning';
-  readonly text: ShownText;
-}
-
-interface Queued {
-  readonly parameters: JsonObject;
-  readonly isAgent: boolean;
-  readonly isBackground: boolean;
-}
-
-/** A call that was shown. */
-interface Call {
-  readonly id: string;
-  readonly name: string;
-  readonly isAgent: boolean;
-  readonly isBackground: boolean;
-  /** Whether it runs as a sub-agent now. */
-  isSubagent: boolean;
-  hasResult: boolean;
-}
-
-/** How the run has ended, or that it waits. */
-type Outcome = EventOf<'agent_completed' | 'agent_failed' | 'agent_cancelled' | 'agent_waiting'>;
-
-interface Usage {
-  inputTokens: number;
-  outputTokens: number;
-  cachedInputTokens: number;
-}
-
-const LOST: Readonly<Record<StreamEnd, { readonly code: string; readonly message: string }>> = {
-  stopped: { code: 'connection_lost', message: 'The connection to the session was lost; the run continues' },
-  token_expired: { code: 'token_expired', message: 'The token has expired; the run continues' },
-  session_deleted: { code: 'session_deleted', message: 'The session was deleted' },
-  connection_lost: { code: 'connection_lost', message: 'The connection to the session was lost; the run continues' },
-};
 
 /** What answers an approval, or a question that asks for values. Anything else denies it. */
 function decisionOf(schema: JsonObject | undefined): JsonObject {
@@ -119,30 +90,33 @@ export class AgUiFold implements Fold {
   readonly #client: Omit<ClientRun, 'messages'>;
   /** The client's messages, until the stream has begun: they may be large. */
   #messages: ClientRun['messages'];
-  readonly #blocks = new Map<number, Block>();
-  /** What was queued and has not started, by iteration and id. */
-  readonly #queued = new Map<string, Queued>();
-  readonly #calls = new Map<string, Call>();
-  /** Open calls of client tools, by iteration and id of their actions. */
-  readonly #pending = new Map<string, string>();
-  /** Open approvals, in the same way. */
-  readonly #interrupts = new Map<string, JsonObject>();
+  readonly #blocks = new ShownBlocks<Frame>({
+    before: () => [],
+    start: (block) => this.#opened(block),
+    delta: (block, text) => this.#content(block, text),
+    end: (block) => this.#ended(block),
+  });
+  readonly #calls: ShownCalls;
+  /** Calls that run as a sub-agent now. */
+  readonly #subagents = new Set<ShownCall>();
+  /** Calls with a result, ours or the client's. */
+  readonly #answered = new Set<ShownCall>();
   /** Messages that an earlier stream has shown completely. */
   readonly #known = new Set<string>();
-  readonly #usage = new Map<string, Usage>();
+  #view = emptyView('');
+  /** Number of model calls that earlier streams have counted. */
+  #counted = 0;
   #hasState: boolean;
   #seq = 0;
   #isStarted = false;
   #step: string | null = null;
-  #outcome: Outcome | null = null;
-  /** The last generation whose text ended early. */
-  #cutIn: number | null = null;
 
   constructor({ options, ...run }: FoldedRun) {
     // `readRun` has made the options.
     const { messages, ...client } = options as unknown as ClientRun;
     this.#run = run;
     this.#prefix = prefixOf(run.runId);
+    this.#calls = new ShownCalls(run.clientTools);
     this.#client = client;
     this.#messages = messages;
     this.#hasState = client.hasState;
@@ -165,11 +139,11 @@ export class AgUiFold implements Fold {
 
   /** Frames that an earlier stream has sent. What was open then was closed by its end. */
   #note(frames: readonly Frame[]): void {
-    for (const { messageId, parentMessageId } of frames) {
-      if (typeof messageId === 'string') this.#known.add(messageId);
-      if (typeof parentMessageId === 'string') this.#known.add(parentMessageId);
+    for (const frame of frames) {
+      if ('messageId' in frame && frame.messageId !== undefined) this.#known.add(frame.messageId);
+      if ('parentMessageId' in frame && frame.parentMessageId !== undefined) this.#known.add(frame.parentMessageId);
     }
-    this.#usage.clear();
+    this.#counted = this.#view.model_calls.length;
     this.#step = null;
     this.#hasState = this.#client.hasState;
   }
@@ -180,7 +154,7 @@ export class AgUiFold implements Fold {
     const { threadId, runId, parentRunId } = this.#client;
     const { sessionId, runId: ownRunId } = this.#run;
     const metadata = { 'cortex-edge': { session_id: sessionId, run_id: ownRunId } };
-    const subagents = [...this.#calls.values()].filter(({ isSubagent }) => isSubagent).map(subagentStarted);
+    const subagents = [...this.#subagents].map((call) => this.#subagentStarted(call));
     return [
       {
         type: 'RUN_STARTED',
@@ -211,75 +185,69 @@ export class AgUiFold implements Fold {
       const calls = message['toolCalls'] === undefined ? {} : { toolCalls: [] };
       return [{ ...message, ...content, ...calls }];
     });
-    return [{ type: 'MESSAGES_SNAPSHOT', messages: snapshot }];
+    // They are the client's own.
+    return [{ type: 'MESSAGES_SNAPSHOT', messages: snapshot as unknown as Message[] }];
   }
 
   /** Ends what is open. */
   #closing(): Frame[] {
-    const blocks = [...this.#blocks].flatMap(([segment, block]) =>
-      block.text.isShown ? this.#ended(segment, block) : [],
-    );
-    this.#blocks.clear();
-    const subagents = [...this.#calls.values()].flatMap((call): Frame[] => {
-      if (!call.isSubagent) return [];
-      call.isSubagent = false;
-      // The sub-agent continues; this stream has no more of it.
-      return [{ type: 'SUBAGENT_FINISHED', subagentRunId: call.id, outcome: { type: 'suspended' } }];
+    const blocks = this.#blocks.closeAll();
+    // The sub-agents continue; this stream has no more of them.
+    const subagents = [...this.#subagents].map((call): Frame => {
+      return { type: 'SUBAGENT_FINISHED', subagentRunId: this.#idOf(call), outcome: { type: 'suspended' } };
     });
+    this.#subagents.clear();
     return [...blocks, ...subagents, ...this.#stepEnd()];
   }
 
   #last(how: StreamEnd): Frame[] {
-    const outcome = how === 'stopped' ? this.#outcome : null;
+    const { status, is_cut: isCut, error, outputs, response, approvals, calls } = this.#view;
     const { threadId, runId, knowsCancelled } = this.#client;
-    const usage = this.#usage.size === 0 ? {} : { usage: [...this.#usage].map(usageOf) };
-    const finished = { type: 'RUN_FINISHED', threadId, runId, ...usage };
-    const pendingToolCallIds = [...this.#pending.values()];
-    const success = { type: 'success', ...(pendingToolCallIds.length === 0 ? {} : { pendingToolCallIds }) };
-    switch (outcome?.type) {
-      case 'agent_completed': {
-        const { outputs, response, iterations } = outcome.data;
-        if (iterations === this.#cutIn) {
+    const models = usageByModel(this.#view.model_calls.slice(this.#counted));
+    const usage = models.length === 0 ? {} : { usage: models };
+    const finished = { type: 'RUN_FINISHED' as const, threadId, runId, ...usage };
+    const pendingToolCallIds = calls.map(({ call_id: id }) => id);
+    const success = { type: 'success' as const, ...(calls.length === 0 ? {} : { pendingToolCallIds }) };
+    switch (how === 'stopped' ? status : 'running') {
+      case 'completed': {
+        if (isCut) {
           const message = 'The answer is not whole: the output of the model ended early';
           return [...this.#background(), { type: 'RUN_ERROR', code: 'generation_cut', message, ...usage }];
         }
         return [...this.#background(), { ...finished, outcome: success, result: outputs ?? response }];
       }
-      case 'agent_waiting': {
-        const interrupts = [...this.#interrupts.values()];
-        if (interrupts.length + pendingToolCallIds.length === 0) return [{ type: 'RUN_ERROR', ...LOST.stopped }];
+      case 'waiting': {
+        if (approvals.length + calls.length === 0) return [{ type: 'RUN_ERROR', ...LOST.stopped }];
+        const interrupts = approvals.map((asked) => this.#interrupt(asked));
         return [{ ...finished, outcome: interrupts.length === 0 ? success : { type: 'interrupt', interrupts } }];
       }
-      case 'agent_cancelled': {
-        const cancelled = knowsCancelled
+      case 'cancelled': {
+        const cancelled: Frame = knowsCancelled
           ? { ...finished, outcome: { type: 'cancelled' } }
           : { type: 'RUN_ERROR', code: 'cancelled', message: 'The run was cancelled', ...usage };
         return [...this.#background(), cancelled];
       }
-      case 'agent_failed': {
-        const { code, message } = outcome.data.error;
+      case 'failed': {
+        const { code, message } = error ?? LOST.stopped;
         return [...this.#background(), { type: 'RUN_ERROR', code, message, ...usage }];
       }
-      default:
+      case 'queued':
+      case 'running':
         return [{ type: 'RUN_ERROR', ...LOST[how] }];
     }
   }
 
   /** Actions that continue after the end of the run (S4). */
   #background(): Frame[] {
-    return [...this.#calls.values()].flatMap((call) =>
-      call.isBackground && !call.hasResult ? this.#result(call, 'started') : [],
+    return [...this.#calls.all()].flatMap((call) =>
+      call.isBackground && !this.#answered.has(call) ? this.#result(call, 'started') : [],
     );
   }
 
   #framesOf(event: SessionEvent): Frame[] {
-    if (isTextPatch(event)) {
-      const { segment, offset, delta } = event.data;
-      return this.#text(segment, (text) => text.add(offset, delta));
-    }
-    if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
-    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
-    if (endsWait(event)) this.#outcome = null;
+    this.#view = foldOutline(this.#view, event);
+    if (isTextPatch(event)) return this.#blocks.add(event);
+    if (isBlockEnd(event)) return this.#blocks.close(event);
     switch (event.type) {
       case 'iteration_started': {
         const ended = this.#stepEnd();
@@ -290,31 +258,29 @@ export class AgUiFold implements Fold {
         return this.#stepEnd();
       case 'thought_started':
       case 'text_started':
-      case 'response_started': {
-        const part = event.type === 'thought_started' ? 'reasoning' : 'text';
-        this.#blocks.set(event.seq, { part, text: new ShownText() });
+      case 'response_started':
+        this.#blocks.open(event);
         return [];
-      }
       case 'plan_generated': {
         const { total, waves, edges } = event.data;
         if (total === 0) return [];
         const messageId = this.#messageId(`plan-${event.iteration}`);
         const content = { total, waves, edges };
-        return [...this.#begun(), { type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'PLAN', content }];
+        return [...this.#blocks.begun(), { type: 'ACTIVITY_SNAPSHOT', messageId, activityType: 'PLAN', content }];
       }
       case 'context_feed_updated':
         return [{ type: 'CUSTOM', name: event.type, value: event.data }];
       case 'variable_changed':
         return this.#variable(event.data);
-      case 'usage':
-        this.#count(event.data);
-        return [];
-      case 'agent_waiting':
-      case 'agent_completed':
-      case 'agent_failed':
-      case 'agent_cancelled':
-        this.#outcome = event;
-        return [];
+      case 'progress': {
+        const call = this.#calls.of(event);
+        const isSubagent = call !== undefined && this.#subagents.has(call);
+        const by = isSubagent ? { subagentRunId: this.#idOf(call) } : {};
+        return [{ type: 'CUSTOM', name: 'progress', value: { action: event.action_id, ...event.data }, ...by }];
+      }
+      case 'approval_requested':
+        // A call of a client tool is shown when it is made: the client executes what it sees.
+        return this.#run.clientTools.includes(event.action_name ?? '') ? [] : this.#action(event);
       default:
         return this.#action(event);
     }
@@ -330,51 +296,16 @@ export class AgUiFold implements Fold {
   #variable({ key, value, deleted }: EventOf<'variable_changed'>['data']): Frame[] {
     if (value === undefined && deleted !== true) return [];
     const path = `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    const add = { op: 'add', path, value: value ?? null };
-    const delta = deleted === true ? [add, { op: 'remove', path }] : [add];
-    const snapshot = this.#hasState ? [] : [{ type: 'STATE_SNAPSHOT', snapshot: {} }];
+    const add = { op: 'add' as const, path, value: value ?? null };
+    const delta = deleted === true ? [add, { op: 'remove' as const, path }] : [add];
+    const snapshot: Frame[] = this.#hasState ? [] : [{ type: 'STATE_SNAPSHOT', snapshot: {} }];
     this.#hasState = true;
     return [...snapshot, { type: 'STATE_DELTA', delta }];
   }
 
-  #count({ model = '', prompt_tokens, completion_tokens, cached_tokens }: EventOf<'usage'>['data']): void {
-    const usage = this.#usage.get(model) ?? { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
-    usage.inputTokens += prompt_tokens;
-    usage.outputTokens += completion_tokens;
-    usage.cachedInputTokens += cached_tokens;
-    this.#usage.set(model, usage);
-  }
-
   // --- text ---
 
-  #text(segment: number, take: (text: ShownText) => string): Frame[] {
-    const block = this.#blocks.get(segment);
-    if (block === undefined) return [];
-    const { isShown } = block.text;
-    const delta = take(block.text);
-    if (delta === '') return [];
-    const opened = isShown ? [] : [...this.#begun(segment), ...this.#opened(segment, block)];
-    return [...opened, this.#content(segment, block, delta)];
-  }
-
-  #blockEnd(segment: number, content: string): Frame[] {
-    const rest = this.#text(segment, (text) => text.end(content));
-    const block = this.#blocks.get(segment);
-    this.#blocks.delete(segment);
-    return block?.text.isShown === true ? [...rest, ...this.#ended(segment, block)] : rest;
-  }
-
-  /** What precedes another message: open blocks that have no text yet. @param segment only blocks before it */
-  #begun(segment = Infinity): Frame[] {
-    return [...this.#blocks].flatMap(([id, block]) => {
-      if (block.text.isShown || id >= segment) return [];
-      const blank = block.text.show();
-      const opened = this.#opened(id, block);
-      return blank === '' ? opened : [...opened, this.#content(id, block, blank)];
-    });
-  }
-
-  #opened(segment: number, { part }: Block): Frame[] {
+  #opened({ segment, part }: ShownBlock): Frame[] {
     const messageId = this.#messageId(segment);
     if (part === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }];
     return [
@@ -383,12 +314,12 @@ export class AgUiFold implements Fold {
     ];
   }
 
-  #content(segment: number, { part }: Block, delta: string): Frame {
+  #content({ segment, part }: ShownBlock, delta: string): Frame {
     const type = part === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT';
     return { type, messageId: this.#messageId(segment), delta };
   }
 
-  #ended(segment: number, { part }: Block): Frame[] {
+  #ended({ segment, part }: ShownBlock): Frame[] {
     const messageId = this.#messageId(segment);
     if (part === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }];
     return [
@@ -404,106 +335,41 @@ export class AgUiFold implements Fold {
   // --- actions ---
 
   #action(event: SessionEvent): Frame[] {
-    if (event.action_id === undefined) return [];
-    const key = `${event.iteration}-${event.action_id}`;
-    const name = event.action_name ?? event.action_id;
-    switch (event.type) {
-      case 'action_queued': {
-        const { type, mode, parameters } = event.data;
-        this.#queued.set(key, { parameters, isAgent: type === 'agent', isBackground: mode === 'fire_and_forget' });
-        return [];
-      }
-      case 'action_started': {
-        if (event.data.attempt > 1 || this.#run.clientTools.includes(name)) return [];
-        const shown = this.#shown(key, name, event.data.parameters);
-        const call = this.#calls.get(key);
-        if (call?.isAgent !== true || call.isBackground) return shown;
-        call.isSubagent = true;
-        return [...shown, subagentStarted(call)];
-      }
-      case 'client_tool_called': {
-        const { call_id: id, parameters } = event.data;
-        this.#queued.delete(key);
-        this.#pending.set(key, id);
-        const hasResult = this.#client.answered.includes(id);
-        const call = { id, name, isAgent: false, isBackground: false, isSubagent: false, hasResult };
-        this.#calls.set(key, call);
-        // The client has the call and its result.
-        return hasResult ? [] : this.#called(call, parameters);
-      }
-      case 'client_tool_settled':
-        this.#pending.delete(key);
-        return [];
-      case 'approval_requested':
-        return this.#interrupted(key, name, event);
-      case 'approval_resolved':
-        this.#interrupts.delete(key);
-        return [];
-      case 'progress': {
-        const call = this.#calls.get(key);
-        const by = call?.isSubagent === true ? { subagentRunId: call.id } : {};
-        return [{ type: 'CUSTOM', name: 'progress', value: { action: event.action_id, ...event.data }, ...by }];
-      }
-      case 'action_completed':
-        return this.#settled(key, name, textOf(event.data.output));
-      case 'action_failed':
-        return this.#settled(key, name, failed(event.data.error), true);
-      case 'action_rejected': {
-        // The action that has the id already is another one.
-        const own = event.data.code === 'duplicate_id' ? `${key}-${event.seq}` : key;
-        const parameters = event.data.parameters ?? {};
-        this.#queued.set(own, { parameters, isAgent: false, isBackground: false });
-        return this.#settled(own, name, failed(event.data), true);
-      }
-      case 'action_skipped':
-        return this.#settled(key, name, `Skipped: ${event.data.because ?? event.data.reason}`, true);
-      case 'action_cancelled':
-        return this.#settled(key, name, `Cancelled: ${event.data.reason}`, true);
-      default:
-        return [];
-    }
+    const change = this.#calls.take(event);
+    if (change === null) return [];
+    const { call, begins, end } = change;
+    if (call.callId !== null && this.#client.answered.includes(call.callId)) this.#answered.add(call);
+    // The client has a call with a result.
+    const called = begins === null || this.#answered.has(call) ? [] : this.#called(call, begins);
+    if (end !== null) return [...called, ...this.#settled(call, end)];
+    if (event.type !== 'action_started' || !call.isAgent || call.isBackground) return called;
+    this.#subagents.add(call);
+    return [...called, this.#subagentStarted(call)];
   }
 
-  #called({ id, name }: Call, parameters: JsonObject): Frame[] {
+  #called(call: ShownCall, parameters: NonNullable<CallChange['begins']>): Frame[] {
+    const toolCallId = this.#idOf(call);
+    const parentMessageId = this.#ofCall(toolCallId);
     return [
-      ...this.#begun(),
-      { type: 'TOOL_CALL_START', toolCallId: id, toolCallName: name, parentMessageId: this.#ofCall(id) },
-      { type: 'TOOL_CALL_ARGS', toolCallId: id, delta: JSON.stringify(parameters) },
-      { type: 'TOOL_CALL_END', toolCallId: id },
+      ...this.#blocks.begun(),
+      { type: 'TOOL_CALL_START', toolCallId, toolCallName: call.name, parentMessageId },
+      { type: 'TOOL_CALL_ARGS', toolCallId, delta: JSON.stringify(parameters) },
+      { type: 'TOOL_CALL_END', toolCallId },
     ];
   }
 
-  /** The call, unless it was shown already. */
-  #shown(key: string, name: string, resolved: JsonObject | undefined): Frame[] {
-    if (this.#calls.has(key)) return [];
-    const queued = this.#queued.get(key);
-    this.#queued.delete(key);
-    const { isAgent = false, isBackground = false } = queued ?? {};
-    const call = {
-      id: this.#messageId(`call-${key}`),
-      name,
-      isAgent,
-      isBackground,
-      isSubagent: false,
-      hasResult: false,
-    };
-    this.#calls.set(key, call);
-    return this.#called(call, resolved ?? queued?.parameters ?? {});
-  }
-
-  #interrupted(key: string, name: string, event: EventOf<'approval_requested'>): Frame[] {
-    const { approval_id: id, type, sha256, bytes, complete, parameters, inputs, question } = event.data;
-    // A call of a client tool is shown when it is made: the client executes what it sees.
-    const isClient = this.#run.clientTools.includes(name);
-    const shown = isClient ? [] : this.#shown(key, name, parameters);
-    const call = this.#calls.get(key);
-    this.#interrupts.set(key, {
+  #interrupt(asked: RunView['approvals'][number]): Interrupt {
+    const { approval_id: id, type, sha256, bytes, complete, parameters, inputs, question } = asked;
+    const { action_id: actionId, iteration, asked_at: at } = asked;
+    const name = asked.name ?? actionId;
+    const call = this.#calls.at(iteration, actionId);
+    return {
       id,
       reason: question === undefined ? 'tool_call' : 'input_required',
       message: question === undefined ? `May ${name} be called?` : `${question.from} asks: ${question.message}`,
-      ...(call === undefined ? {} : { toolCallId: call.id }),
+      ...(call === undefined ? {} : { toolCallId: this.#idOf(call) }),
       responseSchema: decisionOf(question?.schema),
-      expiresAt: new Date(event.timestamp + limits.approvalExpiryMs).toISOString(),
+      expiresAt: new Date(at + limits.approvalExpiryMs).toISOString(),
       metadata: {
         name,
         type,
@@ -514,26 +380,38 @@ export class AgUiFold implements Fold {
         ...(inputs === undefined ? {} : { inputs }),
         ...(question === undefined ? {} : { question }),
       },
-    });
-    return shown;
+    };
   }
 
-  #settled(key: string, name: string, content: string, hasFailed = false): Frame[] {
-    this.#interrupts.delete(key);
-    this.#pending.delete(key);
-    const shown = this.#shown(key, name, undefined);
-    const call = this.#calls.get(key);
-    if (call === undefined || call.hasResult) return shown;
-    const subagent = call.isSubagent ? [subagentEnded(call, hasFailed ? content : null)] : [];
-    call.isSubagent = false;
-    return [...shown, ...this.#result(call, content), ...subagent];
+  #settled(call: ShownCall, end: CallEnd): Frame[] {
+    if (this.#answered.has(call)) return [];
+    const content = contentOf(end);
+    const result = this.#result(call, content);
+    if (!this.#subagents.delete(call)) return result;
+    const subagentRunId = this.#idOf(call);
+    const ended: Frame =
+      end.status === 'completed'
+        ? { type: 'SUBAGENT_FINISHED', subagentRunId }
+        : { type: 'SUBAGENT_ERROR', subagentRunId, message: content };
+    return [...result, ended];
   }
 
-  #result(call: Call, content: string): Frame[] {
-    call.hasResult = true;
-    const { id: toolCallId } = call;
+  #subagentStarted(call: ShownCall): Frame {
+    const id = this.#idOf(call);
+    return { type: 'SUBAGENT_STARTED', subagentRunId: id, name: call.name, parentToolCallId: id };
+  }
+
+  #result(call: ShownCall, content: string): Frame[] {
+    this.#answered.add(call);
+    const toolCallId = this.#idOf(call);
     const messageId = `${this.#ofCall(toolCallId)}-result`;
     return [{ type: 'TOOL_CALL_RESULT', messageId, toolCallId, content, role: 'tool' }];
+  }
+
+  /** The id of a call, the client's own if it has one. */
+  #idOf({ iteration, actionId, rejectedAt, callId }: ShownCall): string {
+    const own = rejectedAt === null ? '' : `-${rejectedAt}`;
+    return callId ?? this.#messageId(`call-${iteration}-${actionId}${own}`);
   }
 
   /** The message of a call. */
@@ -542,26 +420,25 @@ export class AgUiFold implements Fold {
   }
 }
 
-const textOf = (output: Json): string => (typeof output === 'string' ? output : JSON.stringify(output));
+/** What a call has returned, as the text that the client shows. */
+function contentOf(end: CallEnd): string {
+  switch (end.status) {
+    case 'completed':
+      return typeof end.output === 'string' ? end.output : JSON.stringify(end.output);
+    case 'failed':
+    case 'rejected':
+      return `Error: ${end.message} (${end.code})`;
+    case 'skipped':
+      return `Skipped: ${end.message}`;
+    case 'cancelled':
+      return `Cancelled: ${end.message}`;
+  }
+}
 
-const failed = ({ code, message }: { readonly code: string; readonly message: string }): string =>
-  `Error: ${message} (${code})`;
-
-const subagentStarted = ({ id, name }: Call): Frame => ({
-  type: 'SUBAGENT_STARTED',
-  subagentRunId: id,
-  name,
-  parentToolCallId: id,
-});
-
-/** @param failure null: it has succeeded */
-const subagentEnded = ({ id }: Call, failure: string | null): Frame =>
-  failure === null
-    ? { type: 'SUBAGENT_FINISHED', subagentRunId: id }
-    : { type: 'SUBAGENT_ERROR', subagentRunId: id, message: failure };
-
-const usageOf = ([model, usage]: readonly [string, Usage]): JsonObject => ({
-  ...(model === '' ? {} : { model }),
-  ...usage,
-  totalTokens: usage.inputTokens + usage.outputTokens,
-});
+function usageByModel(calls: RunView['model_calls']): TokenUsage[] {
+  return [...Map.groupBy(calls, ({ model = '' }) => model)].map(([model, of]) => {
+    const { prompt: inputTokens, completion: outputTokens, cached: cachedInputTokens } = tokensOf(of);
+    const totalTokens = inputTokens + outputTokens;
+    return { ...(model === '' ? {} : { model }), inputTokens, outputTokens, cachedInputTokens, totalTokens };
+  });
+}

@@ -15,43 +15,26 @@
  *     its end.
  *  5. Events up to `run.after` change the state and give no frames. A continued stream begins with the same message id.
  */
+import type { UIMessageChunk } from 'ai';
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
-import { cutGeneration, endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { ShownText } from '../shown-text.ts';
+import { endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
+import { foldOutline } from '../../view/reduce.ts';
+import { emptyView } from '../../view/run-view.ts';
+import { ShownBlocks } from '../shown-blocks.ts';
+import { ShownCalls } from '../shown-calls.ts';
+import type { CallEnd, ShownCall } from '../shown-calls.ts';
+import { LOST } from '../surface.ts';
 import type { Fold, FoldedRun, StreamEnd } from '../surface.ts';
 
-export type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
-
-/** An open block of text. */
-interface Block {
-  /** Its number in the message: short, because every piece of text has it. */
-  readonly id: string;
-  readonly part: 'text' | 'reasoning';
-  readonly text: ShownText;
-}
-
-interface Tool {
-  readonly id: string;
-  readonly isClient: boolean;
-}
-
-/** How the run has ended, or that it waits. */
-type Outcome = EventOf<'agent_completed' | 'agent_failed' | 'agent_cancelled' | 'agent_waiting'>;
-
-const LOST: Readonly<Record<StreamEnd, string>> = {
-  stopped: 'The connection to the session was lost; the run continues',
-  token_expired: 'The token has expired; the run continues',
-  session_deleted: 'The session was deleted',
-  connection_lost: 'The connection to the session was lost; the run continues',
-};
+/** As the client's package declares them: what changes there does not compile here. */
+export type Chunk = Readonly<UIMessageChunk>;
 
 const DONE = 'data: [DONE]\n\n';
 
 const frame = (chunk: Chunk): string => `data: ${JSON.stringify(chunk)}\n\n`;
 
 /** Ends a stream that the session did not end. */
-export const LOST_FRAMES = frame({ type: 'error', errorText: LOST.connection_lost }) + DONE;
+export const LOST_FRAMES = frame({ type: 'error', errorText: LOST.connection_lost.message }) + DONE;
 
 /** The stream of a run. */
 export class AiSdkFold implements Fold {
@@ -73,13 +56,16 @@ export class AiSdkFold implements Fold {
 /** The same as values. */
 export class ChunkFold {
   readonly #run: FoldedRun;
-  readonly #blocks = new Map<number, Block>();
-  #blockCount = 0;
-  /** What was queued and has not started, by iteration and id. */
-  readonly #queued = new Map<string, JsonObject>();
-  readonly #tools = new Map<string, Tool>();
+  /** Blocks have short ids, because every piece of text has one. */
+  readonly #blocks = new ShownBlocks<Chunk>({
+    before: () => this.#resumed(),
+    start: ({ part, number }) => [{ type: `${part}-start`, id: String(number) }],
+    delta: ({ part, number }, delta) => ({ type: `${part}-delta`, id: String(number), delta }),
+    end: ({ part, number }) => [{ type: `${part}-end`, id: String(number) }],
+  });
+  readonly #calls: ShownCalls;
   /** Actions that a person has denied: their end says nothing more. */
-  readonly #denied = new Set<string>();
+  readonly #denied = new Set<ShownCall>();
   /** Messages that the next generation is shown. */
   readonly #received: EventOf<'message_received'>['data'][] = [];
   #seq = 0;
@@ -87,12 +73,11 @@ export class ChunkFold {
   #isInStep = false;
   /** The run has waited, or had ended before the client's answers, and nothing was shown since then. */
   #hasWaited = false;
-  #outcome: Outcome | null = null;
-  /** The last generation whose text ended early. */
-  #cutIn: number | null = null;
+  #view = emptyView('');
 
   constructor(run: FoldedRun) {
     this.#run = run;
+    this.#calls = new ShownCalls(run.clientTools);
   }
 
   add(event: SessionEvent): readonly Chunk[] {
@@ -111,7 +96,7 @@ export class ChunkFold {
   }
 
   end(how: StreamEnd): readonly Chunk[] {
-    const resumed = this.#outcome?.type === 'agent_waiting' ? [] : this.#resumed();
+    const resumed = this.#view.status === 'waiting' ? [] : this.#resumed();
     const chunks = [...resumed, ...this.#closing(), this.#last(how)];
     return this.#started(chunks);
   }
@@ -124,28 +109,28 @@ export class ChunkFold {
   }
 
   #last(how: StreamEnd): Chunk {
-    const outcome = how === 'stopped' ? this.#outcome : null;
-    switch (outcome?.type) {
-      case 'agent_completed':
-        return { type: 'finish', finishReason: outcome.data.iterations === this.#cutIn ? 'length' : 'stop' };
-      case 'agent_waiting':
+    const { status, is_cut: isCut, error } = this.#view;
+    switch (how === 'stopped' ? status : 'running') {
+      case 'completed':
+        return { type: 'finish', finishReason: isCut ? 'length' : 'stop' };
+      case 'waiting':
         return { type: 'finish', finishReason: 'tool-calls' };
-      case 'agent_cancelled':
+      case 'cancelled':
         return { type: 'abort' };
-      case 'agent_failed':
-        return { type: 'error', errorText: `${outcome.data.error.message} (${outcome.data.error.code})` };
-      default:
-        return { type: 'error', errorText: LOST[how] };
+      case 'failed': {
+        const { code, message } = error ?? LOST.stopped;
+        return { type: 'error', errorText: `${message} (${code})` };
+      }
+      case 'queued':
+      case 'running':
+        return { type: 'error', errorText: LOST[how].message };
     }
   }
 
   /** Ends open parts and the step. */
   #closing(): Chunk[] {
-    const ends = [...this.#blocks.values()].flatMap(({ part, id, text }) =>
-      text.isShown ? [{ type: `${part}-end`, id }] : [],
-    );
-    this.#blocks.clear();
-    const step = this.#isInStep ? [{ type: 'finish-step' }] : [];
+    const ends = this.#blocks.closeAll();
+    const step: Chunk[] = this.#isInStep ? [{ type: 'finish-step' }] : [];
     this.#isInStep = false;
     return [...ends, ...step];
   }
@@ -169,29 +154,17 @@ export class ChunkFold {
     return this.#hasWaited ? this.#nextStep() : [];
   }
 
-  /** What precedes a new part: the parts of open blocks that have no text yet. @param segment only blocks before it */
-  #begun(segment = Infinity): Chunk[] {
-    const chunks = this.#resumed();
-    for (const [opened, { id, part, text }] of this.#blocks) {
-      if (text.isShown || opened >= segment) continue;
-      const blank = text.show();
-      chunks.push({ type: `${part}-start`, id });
-      if (blank !== '') chunks.push({ type: `${part}-delta`, id, delta: blank });
-    }
-    return chunks;
+  /** What precedes a new part. */
+  #begun(): Chunk[] {
+    return [...this.#resumed(), ...this.#blocks.begun()];
   }
 
   #chunksOf(event: SessionEvent): Chunk[] {
-    if (isTextPatch(event)) {
-      const { segment, offset, delta } = event.data;
-      return this.#text(segment, (text) => text.add(offset, delta));
-    }
-    if (isBlockEnd(event)) return this.#blockEnd(event.data.segment, event.data.content);
-    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
-    if (event.type === 'agent_waiting' || (endsWait(event) && this.#outcome?.type === 'agent_waiting')) {
-      this.#hasWaited = true;
-    }
-    if (endsWait(event)) this.#outcome = null;
+    const hasWaited = this.#view.status === 'waiting';
+    this.#view = foldOutline(this.#view, event);
+    if (isTextPatch(event)) return this.#blocks.add(event);
+    if (isBlockEnd(event)) return this.#blocks.close(event);
+    if (event.type === 'agent_waiting' || (endsWait(event) && hasWaited)) this.#hasWaited = true;
     switch (event.type) {
       case 'iteration_started':
         return this.#nextStep(this.#received.splice(0).map((data) => this.#message(data)));
@@ -201,11 +174,9 @@ export class ChunkFold {
       case 'thought_started':
       case 'text_started':
       case 'response_started': {
-        const part = event.type === 'thought_started' ? 'reasoning' : 'text';
-        const id = String((this.#blockCount += 1));
         // Before the block is open: a new step closes what is.
         const resumed = this.#resumed();
-        this.#blocks.set(event.seq, { id, part, text: new ShownText() });
+        this.#blocks.open(event);
         return resumed;
       }
       case 'plan_generated': {
@@ -215,111 +186,64 @@ export class ChunkFold {
       }
       case 'context_feed_updated':
         return [{ type: 'data-feed', data: event.data, transient: true }];
-      case 'agent_waiting':
-      case 'agent_completed':
-      case 'agent_failed':
-      case 'agent_cancelled':
-        this.#outcome = event;
-        return [];
+      case 'progress':
+        return [{ type: 'data-progress', data: { action: event.action_id, ...event.data }, transient: true }];
       default:
         return this.#action(event);
     }
   }
 
-  #text(segment: number, take: (text: ShownText) => string): Chunk[] {
-    const block = this.#blocks.get(segment);
-    if (block === undefined) return [];
-    const { id, part, text } = block;
-    const { isShown } = text;
-    const delta = take(text);
-    if (delta === '') return [];
-    const start = isShown ? [] : [...this.#begun(segment), { type: `${part}-start`, id }];
-    return [...start, { type: `${part}-delta`, id, delta }];
-  }
-
-  #blockEnd(segment: number, content: string): Chunk[] {
-    const rest = this.#text(segment, (text) => text.end(content));
-    const block = this.#blocks.get(segment);
-    this.#blocks.delete(segment);
-    return block?.text.isShown === true ? [...rest, { type: `${block.part}-end`, id: block.id }] : rest;
-  }
-
   #action(event: SessionEvent): Chunk[] {
-    if (event.action_id === undefined) return [];
-    const key = `${event.iteration}/${event.action_id}`;
-    const name = event.action_name ?? event.action_id;
-    switch (event.type) {
-      case 'action_queued':
-        this.#queued.set(key, event.data.parameters);
-        return [];
-      case 'action_started':
-        if (event.data.attempt > 1 || this.#run.clientTools.includes(name)) return [];
-        return this.#shown(key, name, event.data.parameters);
-      case 'client_tool_called': {
-        const { call_id: id, parameters: input } = event.data;
-        this.#queued.delete(key);
-        this.#tools.set(key, { id, isClient: true });
-        return [
-          ...this.#begun(),
-          { type: 'tool-input-available', toolCallId: id, toolName: name, input, dynamic: true },
-        ];
-      }
-      case 'approval_requested': {
-        const { approval_id: approvalId, parameters, question } = event.data;
-        const shown = this.#shown(key, name, parameters);
-        const toolCallId = this.#tools.get(key)?.id ?? key;
-        // The request has no place for a text.
-        if (question !== undefined) {
-          const data = { approvalId, toolCallId, ...question };
-          shown.push(...this.#begun(), { type: 'data-question', id: approvalId, data });
-        }
-        return [...shown, { type: 'tool-approval-request', approvalId, toolCallId }];
-      }
-      case 'approval_resolved': {
-        const toolCallId = this.#tools.get(key)?.id ?? key;
-        if (event.data.approved) return [];
-        this.#denied.add(key);
-        return [{ type: 'tool-output-denied', toolCallId }];
-      }
-      case 'progress':
-        return [{ type: 'data-progress', data: { action: event.action_id, ...event.data }, transient: true }];
-      case 'action_completed':
-        return this.#settled(key, name, { output: event.data.output });
-      case 'action_failed':
-        return this.#settled(key, name, { errorText: event.data.error.message });
-      case 'action_rejected': {
-        // Its id may be that of another action.
-        const own = `${key}/${event.seq}`;
-        this.#queued.set(own, event.data.parameters ?? {});
-        return this.#settled(own, name, { errorText: event.data.message });
-      }
-      case 'action_skipped':
-        return this.#settled(key, name, { errorText: `skipped: ${event.data.because ?? event.data.reason}` });
-      case 'action_cancelled':
-        return this.#settled(key, name, { errorText: `cancelled: ${event.data.reason}` });
-      default:
-        return [];
+    const change = this.#calls.take(event);
+    const chunks: Chunk[] = [];
+    if (change?.begins != null) {
+      const { call, begins: input } = change;
+      const shown = { toolCallId: idOf(call), toolName: call.name, input, dynamic: true, ...executedBy(call) };
+      chunks.push(...this.#begun(), { type: 'tool-input-available', ...shown });
     }
+    if (event.type === 'approval_requested') chunks.push(...this.#asked(event));
+    const call = change?.call ?? this.#calls.of(event);
+    if (event.type === 'approval_resolved' && !event.data.approved && call !== undefined) {
+      this.#denied.add(call);
+      return [{ type: 'tool-output-denied', toolCallId: idOf(call) }];
+    }
+    if (change?.end == null || this.#denied.has(change.call)) return chunks;
+    return [...chunks, resultOf(change.call, change.end)];
   }
 
-  /** The tool with its input, unless it was shown already. */
-  #shown(key: string, toolName: string, resolved: JsonObject | undefined): Chunk[] {
-    if (this.#tools.has(key)) return [];
-    const input = resolved ?? this.#queued.get(key) ?? {};
-    this.#queued.delete(key);
-    this.#tools.set(key, { id: key, isClient: false });
-    return [
-      ...this.#begun(),
-      { type: 'tool-input-available', toolCallId: key, toolName, input, dynamic: true, providerExecuted: true },
-    ];
+  #asked(event: EventOf<'approval_requested'>): Chunk[] {
+    const { approval_id: approvalId, question } = event.data;
+    const call = this.#calls.of(event);
+    const toolCallId = call === undefined ? `${event.iteration}/${event.action_id}` : idOf(call);
+    const request: Chunk = { type: 'tool-approval-request', approvalId, toolCallId };
+    if (question === undefined) return [request];
+    // The request has no place for a text.
+    const data = { approvalId, toolCallId, ...question };
+    return [...this.#begun(), { type: 'data-question', id: approvalId, data }, request];
   }
+}
 
-  #settled(key: string, name: string, result: { readonly output: Json } | { readonly errorText: string }): Chunk[] {
-    if (this.#denied.has(key)) return [];
-    const shown = this.#shown(key, name, undefined);
-    const { id = key, isClient = false } = this.#tools.get(key) ?? {};
-    const type = 'output' in result ? 'tool-output-available' : 'tool-output-error';
-    const executed = isClient ? {} : { providerExecuted: true };
-    return [...shown, { type, toolCallId: id, ...result, dynamic: true, ...executed }];
+/** The id of a call; a client tool's call has its own. */
+function idOf({ iteration, actionId, rejectedAt, callId }: ShownCall): string {
+  const own = rejectedAt === null ? '' : `/${rejectedAt}`;
+  return callId ?? `${iteration}/${actionId}${own}`;
+}
+
+function executedBy({ callId }: ShownCall): { readonly providerExecuted?: true } {
+  return callId === null ? { providerExecuted: true } : {};
+}
+
+function resultOf(call: ShownCall, end: CallEnd): Chunk {
+  const toolCallId = idOf(call);
+  const more = { dynamic: true, ...executedBy(call) };
+  switch (end.status) {
+    case 'completed':
+      return { type: 'tool-output-available', toolCallId, output: end.output, ...more };
+    case 'failed':
+    case 'rejected':
+      return { type: 'tool-output-error', toolCallId, errorText: end.message, ...more };
+    case 'skipped':
+    case 'cancelled':
+      return { type: 'tool-output-error', toolCallId, errorText: `${end.status}: ${end.message}`, ...more };
   }
 }

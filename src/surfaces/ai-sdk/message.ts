@@ -82,51 +82,50 @@ export class MessageFold implements TurnFold {
   }
 
   #apply(chunk: Chunk): void {
-    const { type, ...rest } = chunk;
-    const [kind = ''] = type.split('-');
-    const key = `${kind}/${String(rest['id'])}`;
-    switch (type) {
+    switch (chunk.type) {
       case 'start-step':
         this.#parts.push({ type: 'step-start' });
         return;
       case 'text-start':
+        this.#open.set(`text/${chunk.id}`, this.#added({ type: 'text', text: '', state: 'streaming' }));
+        return;
       case 'reasoning-start': {
-        const id = type === 'reasoning-start' ? { id: rest['id'] } : {};
-        this.#open.set(key, this.#added({ type: kind, ...id, text: '', state: 'streaming' }));
+        const part = { type: 'reasoning', id: chunk.id, text: '', state: 'streaming' };
+        this.#open.set(`reasoning/${chunk.id}`, this.#added(part));
         return;
       }
       case 'text-delta':
-      case 'reasoning-delta':
-      case 'text-end':
-      case 'reasoning-end': {
-        const part = this.#open.get(key);
-        if (part === undefined) return;
-        if (type.endsWith('-end')) part['state'] = 'done';
-        else part['text'] = `${String(part['text'])}${String(rest['delta'])}`;
+      case 'reasoning-delta': {
+        const part = this.#open.get(chunk.type.replace('-delta', `/${chunk.id}`));
+        if (part !== undefined) part['text'] = `${String(part['text'])}${chunk.delta}`;
         return;
       }
+      case 'text-end':
+      case 'reasoning-end':
+        Object.assign(this.#open.get(chunk.type.replace('-end', `/${chunk.id}`)) ?? {}, { state: 'done' });
+        return;
       case 'tool-input-available': {
-        const { dynamic: _dynamic, ...call } = rest;
+        const { type: _type, dynamic: _dynamic, ...call } = chunk;
         this.#added({ type: 'dynamic-tool', ...call, state: 'input-available' });
         return;
       }
       case 'tool-approval-request':
-        Object.assign(this.#tool(rest) ?? {}, { state: 'approval-requested', approval: { id: rest['approvalId'] } });
+        Object.assign(this.#tool(chunk), { state: 'approval-requested', approval: { id: chunk.approvalId } });
         return;
       case 'tool-output-denied':
-        Object.assign(this.#tool(rest) ?? {}, { state: 'output-denied' });
+        Object.assign(this.#tool(chunk), { state: 'output-denied' });
         return;
       case 'tool-output-available':
-        Object.assign(this.#tool(rest) ?? {}, { state: 'output-available', output: rest['output'] });
+        Object.assign(this.#tool(chunk), { state: 'output-available', output: chunk.output });
         return;
       case 'tool-output-error':
-        Object.assign(this.#tool(rest) ?? {}, { state: 'output-error', errorText: rest['errorText'] });
+        Object.assign(this.#tool(chunk), { state: 'output-error', errorText: chunk.errorText });
         return;
       case 'steering-message':
-        this.#added({ type, ...rest });
+        this.#added({ ...chunk });
         return;
       default:
-        if (kind === 'data' && rest['transient'] !== true) this.#parts.push({ type, ...rest });
+        if ('data' in chunk && chunk.transient !== true) this.#parts.push({ ...chunk });
     }
   }
 
@@ -135,7 +134,8 @@ export class MessageFold implements TurnFold {
     return part;
   }
 
-  #tool({ toolCallId }: Readonly<Record<string, unknown>>): Part | undefined {
-    return this.#parts.findLast((part) => part['toolCallId'] === toolCallId);
+  /** The part of a call; an empty one if there is none. */
+  #tool({ toolCallId }: { readonly toolCallId: string }): Partial<Part> {
+    return this.#parts.findLast((part) => part['toolCallId'] === toolCallId) ?? {};
   }
 }

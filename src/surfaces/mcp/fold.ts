@@ -8,16 +8,10 @@
 import type { EventOf, SessionEvent } from '../../domain/event.ts';
 import type { RunStatus } from '../../domain/session.ts';
 import { OUTPUTS } from '../../domain/workflow-actions.ts';
+import { LOST } from '../surface.ts';
 import type { DocumentFold, Fold, FoldedRun, StreamEnd, SurfaceDocument } from '../surface.ts';
 import type { McpFrame, McpProgress } from './outcome.ts';
 import { McpRunState } from './run-state.ts';
-
-const LOST: Readonly<Record<StreamEnd, { readonly code: string; readonly message: string }>> = {
-  stopped: { code: 'connection_lost', message: 'The connection to the session was lost' },
-  token_expired: { code: 'token_expired', message: 'The token has expired; the run continues' },
-  session_deleted: { code: 'session_deleted', message: 'The session was deleted' },
-  connection_lost: { code: 'connection_lost', message: 'The connection to the session was lost' },
-};
 
 const encode = (frame: McpFrame): string => `data: ${JSON.stringify(frame)}\n\n`;
 

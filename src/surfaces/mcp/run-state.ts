@@ -10,25 +10,20 @@
  *  2. Thoughts and feeds are never in a result.
  */
 import { base64Of } from '../../domain/base64.ts';
-import { endsWait } from '../../domain/event.ts';
 import type { EventOf, EventType, SessionEvent } from '../../domain/event.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RunStatus } from '../../domain/session.ts';
+import { foldOutline } from '../../view/reduce.ts';
+import { emptyView } from '../../view/run-view.ts';
+import type { Failure, RunView } from '../../view/run-view.ts';
 import type { FoldedRun } from '../surface.ts';
 import { RUN_META, textBlock } from './outcome.ts';
 import type { McpApproval, McpContent, McpOutcome, McpResult } from './outcome.ts';
 import { artifactUri } from './uri.ts';
 
-type RunFailure = { readonly code: string; readonly message: string };
 type Status = McpOutcome['status'];
-
-/** What a run has called its client for: who called cannot answer. */
-interface OpenCall {
-  readonly call_id: string;
-  readonly name: string;
-}
 
 export class McpRunState {
   /** The events that the result of a run that has ended depends on. */
@@ -59,20 +54,13 @@ export class McpRunState {
   ];
 
   readonly #run: FoldedRun;
-  readonly #approvals = new Map<string, McpApproval>();
-  readonly #calls = new Map<string, OpenCall>();
   readonly #media: McpContent[] = [];
   readonly #links: McpContent[] = [];
   #omittedLinks = 0;
   #inlineBytes = 0;
-  #source: EventOf<'agent_started'>['data']['source'] = 'model';
-  #status: Exclude<Status, 'lost'> = 'running';
-  #response = '';
-  #outputs: JsonObject | null = null;
-  #failure: RunFailure | null = null;
+  #view = emptyView('');
   /** Of the only action of a tool's run. */
   #output: Json = null;
-  #actionFailure: RunFailure | null = null;
   #updatedAt: number;
 
   constructor(run: FoldedRun) {
@@ -82,97 +70,57 @@ export class McpRunState {
 
   /** Whether the run is one call of a tool. */
   get isTool(): boolean {
-    return this.#source === 'text';
+    return this.#view.source === 'text';
   }
 
   add(event: SessionEvent): void {
     this.#updatedAt = event.timestamp;
-    if (endsWait(event)) this.#status = 'running';
-    switch (event.type) {
-      case 'agent_started':
-        this.#source = event.data.source;
-        return;
-      case 'action_completed':
-        this.#output = event.data.output;
-        this.#actionFailure = null;
-        return this.#addArtifacts(event);
-      case 'action_failed':
-        this.#actionFailure = event.data.error;
-        return;
-      case 'action_rejected':
-        this.#actionFailure = event.data;
-        return;
-      case 'action_skipped':
-      case 'action_cancelled':
-        this.#actionFailure = { code: event.type.replace('action_', ''), message: `The call was ${event.data.reason}` };
-        return;
-      case 'approval_requested': {
-        const { approval_id: id, type, parameters, reason, question } = event.data;
-        const name = event.action_name ?? type;
-        const call = callText(name, parameters);
-        const approval = { approval_id: id, name, call: reason === undefined ? call : `${call} (${reason})` };
-        this.#approvals.set(id, question === undefined ? approval : { ...approval, question: questionOf(question) });
-        return;
-      }
-      case 'approval_resolved':
-        this.#approvals.delete(event.data.approval_id);
-        return;
-      case 'client_tool_called':
-        this.#calls.set(event.data.call_id, { call_id: event.data.call_id, name: event.data.name });
-        return;
-      case 'client_tool_settled':
-        this.#calls.delete(event.data.call_id);
-        return;
-      case 'agent_waiting':
-        this.#status = 'waiting';
-        return;
-      case 'agent_completed':
-        this.#status = 'completed';
-        this.#response = event.data.response;
-        this.#outputs = event.data.outputs ?? null;
-        return;
-      case 'agent_failed':
-        this.#status = 'failed';
-        this.#failure = event.data.error;
-        return;
-      case 'agent_cancelled':
-        this.#status = 'cancelled';
-        this.#failure = { code: 'cancelled', message: event.data.reason ?? 'The run was cancelled' };
-        return;
-      default:
+    this.#view = foldOutline(this.#view, event);
+    if (event.type === 'action_completed') {
+      this.#output = event.data.output;
+      this.#addArtifacts(event);
     }
   }
 
   /** @param why the stream ends before the run does, as an error; null: it does not */
-  outcome(why: RunFailure | null = null): McpOutcome {
+  outcome(why: Failure | null = null): McpOutcome {
     const { sessionId, runId, startedAt } = this.#run;
-    const isLost = why !== null && this.#status === 'running';
+    const status = this.#status;
+    const isLost = why !== null && status === 'running';
     return {
       session_id: sessionId,
       run_id: runId,
-      status: isLost ? 'lost' : this.#status,
+      status: isLost ? 'lost' : status,
       created_at: startedAt,
       updated_at: this.#updatedAt,
-      approvals: this.#status === 'waiting' ? [...this.#approvals.values()] : [],
+      approvals: status === 'waiting' ? this.#view.approvals.map(approvalOf) : [],
       result: isLost ? this.#failed('running', why) : this.#result(),
     };
   }
 
   /** The same for a run whose events were not all given. */
   outcomeAt(status: RunStatus): McpOutcome {
-    if (status === 'queued' || status === 'running') this.#status = 'running';
+    if (status === 'queued' || status === 'running') this.#view = { ...this.#view, status: 'running' };
     return this.outcome();
   }
 
+  get #status(): Exclude<Status, 'lost'> {
+    const { status } = this.#view;
+    return status === 'queued' ? 'running' : status;
+  }
+
   #result(): McpResult {
-    switch (this.#status) {
+    const { error, reason } = this.#view;
+    const status = this.#status;
+    switch (status) {
       case 'running':
         return this.#of([textBlock('The run goes on.')], this.#facts('running'));
       case 'waiting':
         return this.#waiting();
       case 'failed':
+        return this.#failed(status, error ?? { code: 'failed', message: 'The run has failed' });
       case 'cancelled':
-        return this.#failed(this.#status, this.#failure ?? { code: 'failed', message: 'The run has failed' });
+        return this.#failed(status, { code: 'cancelled', message: reason ?? 'The run was cancelled' });
       case 'completed':
         return this.#completed();
     }
@@ -181,25 +129,28 @@ export class McpRunState {
   #completed(): McpResult {
     const added = [...this.#media, ...this.#links];
     if (this.#omittedLinks > 0) added.push(textBlock(`${this.#omittedLinks} further artifacts are not listed.`));
-    if (this.#source === 'model') {
-      const structured = { ...this.#facts('completed'), response: this.#response };
-      return this.#of([textBlock(this.#response), ...added], structured);
+    const { source, outputs, actions } = this.#view;
+    const response = this.#view.response ?? '';
+    if (source === 'model') {
+      const structured = { ...this.#facts('completed'), response };
+      return this.#of([textBlock(response), ...added], structured);
     }
-    if (this.#source === 'text' && this.#actionFailure !== null) return this.#failed('failed', this.#actionFailure);
-    const value = this.#source === 'workflow' ? (this.#outputs ?? this.#response) : this.#output;
+    const failure = source === 'text' ? failureOf(actions.at(-1)) : null;
+    if (failure !== null) return this.#failed('failed', failure);
+    const value = source === 'workflow' ? (outputs ?? response) : this.#output;
     return this.#of([...valueBlocks(value), ...added], hasParts(value) ? null : value);
   }
 
   #waiting(): McpResult {
     const { sessionId, runId } = this.#run;
-    const approvals = [...this.#approvals.values()];
+    const approvals = this.#view.approvals.map(approvalOf);
     const lines = [
       ...approvals.map(({ approval_id: id, call, question }) =>
         question === undefined
           ? `It waits for an approval: ${call} (approval ${id})`
           : `It waits for an answer. ${question.message} (approval ${id}, of ${call})`,
       ),
-      ...[...this.#calls.values()].map(
+      ...this.#view.calls.map(
         ({ call_id: id, name }) => `It waits for the result of the client tool "${name}" (call ${id})`,
       ),
     ];
@@ -211,7 +162,7 @@ export class McpRunState {
     });
   }
 
-  #failed(status: 'failed' | 'cancelled' | 'running', { code, message }: RunFailure): McpResult {
+  #failed(status: 'failed' | 'cancelled' | 'running', { code, message }: Failure): McpResult {
     const error = { code, message };
     const result = this.#of([textBlock(`${code}: ${message}`)], { ...this.#facts(status), error });
     return { ...result, isError: true };
@@ -244,6 +195,22 @@ export class McpRunState {
       } else this.#omittedLinks += 1;
     }
   }
+}
+
+/** Why the only action of a tool's run has no output; null: it has one. */
+function failureOf(action: RunView['actions'][number] | undefined): Failure | null {
+  if (action === undefined) return null;
+  const { status, error, skipped } = action;
+  if (status !== 'skipped' && status !== 'cancelled') return error;
+  return { code: status, message: `The call was ${skipped?.reason ?? error?.message ?? status}` };
+}
+
+function approvalOf(asked: RunView['approvals'][number]): McpApproval {
+  const { approval_id: id, type, parameters, reason, question } = asked;
+  const name = asked.name ?? type;
+  const call = callText(name, parameters);
+  const approval = { approval_id: id, name, call: reason === undefined ? call : `${call} (${reason})` };
+  return question === undefined ? approval : { ...approval, question: questionOf(question) };
 }
 
 function questionOf({

@@ -2,9 +2,10 @@
 import type { SessionEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { RunStatus } from '../../domain/session.ts';
+import type { Tokens } from '../../view/run-view.ts';
 import type { DocumentFold, Fold, FoldedRun, StreamEnd, SurfaceDocument } from '../surface.ts';
 import { ChatState } from './chat-state.ts';
-import type { ChatOutcome, ChatUsage, Piece } from './chat-state.ts';
+import type { ChatOutcome, Piece } from './chat-state.ts';
 import { DONE, errorBody, lostBody } from './error.ts';
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
@@ -42,7 +43,7 @@ function endOf(outcome: ChatOutcome, sessionId: string): Finish | { readonly err
   }
 }
 
-function usageOf({ prompt, completion, cached }: ChatUsage): JsonObject {
+function usageOf({ prompt, completion, cached }: Tokens): JsonObject {
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,

@@ -11,16 +11,17 @@
  *     text of blocks that were open.
  */
 import type { EventData, EventType, SessionEvent } from '../../domain/event.ts';
-import { cutGeneration, endsWait, isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
+import { isBlockEnd, isTextPatch, RUN_END_EVENTS } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { foldOutline } from '../../view/reduce.ts';
+import { emptyView, tokensOf } from '../../view/run-view.ts';
+import type { RunView, Tokens } from '../../view/run-view.ts';
 import { ShownText } from '../shown-text.ts';
 import type { FoldedRun } from '../surface.ts';
 
 export type Piece =
   | { readonly type: 'content' | 'reasoning'; readonly text: string }
   | { readonly type: 'call'; readonly id: string; readonly name: string; readonly parameters: JsonObject };
-
-type Call = Extract<Piece, { type: 'call' }>;
 
 export type ChatOutcome =
   | { readonly type: 'completed' | 'unfinished' | 'calls' | 'cancelled' | 'cut' }
@@ -32,12 +33,6 @@ export type ChatOutcome =
       readonly question: NonNullable<EventData['approval_requested']['question']> | null;
     }
   | { readonly type: 'failed'; readonly code: string; readonly message: string };
-
-export interface ChatUsage {
-  readonly prompt: number;
-  readonly completion: number;
-  readonly cached: number;
-}
 
 /** A block of text that was not sent completely. */
 interface Block {
@@ -73,16 +68,13 @@ export class ChatState {
   readonly #after: number;
   readonly #blocks = new Map<number, Block>();
   readonly #begun = new Set<Block['type']>();
-  readonly #approvals = new Map<string, Pick<Extract<ChatOutcome, { type: 'approval' }>, 'action' | 'question'>>();
-  /** Calls without a result, also those of earlier messages. */
-  readonly #open = new Map<string, Call>();
   /** Ids of the calls in this message. */
   readonly #called = new Set<string>();
   #seq = 0;
   #outcome: ChatOutcome | null = null;
-  /** The last generation whose text ended early. */
-  #cutIn: number | null = null;
-  #usage: ChatUsage = { prompt: 0, completion: 0, cached: 0 };
+  #view = emptyView('');
+  /** Number of model calls of earlier messages. */
+  #counted = 0;
 
   constructor({ after }: Pick<FoldedRun, 'after'>) {
     this.#after = after;
@@ -93,8 +85,8 @@ export class ChatState {
     return this.#outcome;
   }
 
-  get usage(): ChatUsage {
-    return this.#usage;
+  get usage(): Tokens {
+    return tokensOf(this.#view.model_calls.slice(this.#counted));
   }
 
   add(event: SessionEvent): Piece[] {
@@ -102,12 +94,12 @@ export class ChatState {
     const isKnown = event.seq === null ? this.#seq < this.#after : event.seq <= this.#after;
     const isOver = this.#outcome?.type === 'calls' || this.#outcome?.type === 'cut';
     if (isOver) return [];
-    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
-    this.#count(event);
+    this.#view = foldOutline(this.#view, event);
     if (isKnown) {
+      this.#counted = this.#view.model_calls.length;
       this.#note(event);
       // A background action has asked, and the run had ended.
-      if (RUN_END_EVENTS.has(event.type)) this.#take(event);
+      if (RUN_END_EVENTS.has(event.type)) this.#take();
       return [];
     }
     if (isTextPatch(event)) {
@@ -123,83 +115,41 @@ export class ChatState {
         return [];
       case 'client_tool_called':
         // Not the earlier ones: the request may have answered them.
-        return this.#asked([event.data.call_id]);
-      case 'usage': {
-        const { prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached } = event.data;
-        const { usage } = this;
-        this.#usage = {
-          prompt: usage.prompt + prompt,
-          completion: usage.completion + completion,
-          cached: usage.cached + cached,
-        };
-        return [];
-      }
+        return this.#asked(this.#view.calls.filter(({ call_id: id }) => id === event.data.call_id));
       case 'agent_waiting':
         return this.#waits(event.data.reason);
       default:
-        this.#take(event);
+        this.#take();
         return [];
     }
   }
 
-  /** Keeps what is open, whichever message it began in. */
-  #count(event: SessionEvent): void {
-    switch (event.type) {
-      case 'client_tool_called': {
-        const { call_id: id, name, parameters } = event.data;
-        this.#open.set(id, { type: 'call', id, name, parameters });
-        return;
-      }
-      case 'client_tool_settled':
-        this.#open.delete(event.data.call_id);
-        return;
-      case 'approval_requested':
-        this.#approvals.set(event.data.approval_id, {
-          action: event.action_name ?? event.action_id,
-          question: event.data.question ?? null,
-        });
-        return;
-      case 'approval_resolved':
-        this.#approvals.delete(event.data.approval_id);
-        return;
-      default:
-        return;
-    }
-  }
-
-  /** Those of the calls that are open, and not in the message yet. */
-  #asked(ids: Iterable<string>): Piece[] {
-    const calls = [...ids].flatMap((id) => (this.#called.has(id) ? [] : (this.#open.get(id) ?? [])));
-    for (const { id } of calls) this.#called.add(id);
-    return calls;
+  /** Open calls that are not in the message yet. */
+  #asked(calls: RunView['calls']): Piece[] {
+    const added = calls.filter(({ call_id: id }) => !this.#called.has(id));
+    for (const { call_id: id } of added) this.#called.add(id);
+    return added.map(({ call_id: id, name, parameters }) => ({ type: 'call', id, name, parameters }));
   }
 
   #waits(reason: 'approvals' | 'client_tools'): Piece[] {
+    const { approvals, calls } = this.#view;
     if (reason === 'approvals') {
-      const [[approvalId, asked] = ['', { action: '', question: null }]] = this.#approvals;
-      this.#outcome = { type: 'approval', approvalId, ...asked };
+      const [asked] = approvals;
+      this.#outcome = {
+        type: 'approval',
+        approvalId: asked?.approval_id ?? '',
+        action: asked?.name ?? asked?.action_id ?? '',
+        question: asked?.question ?? null,
+      };
       return [];
     }
     this.#outcome = { type: 'calls' };
     // Also those that the client has left unanswered.
-    return this.#asked(this.#open.keys());
+    return this.#asked(calls);
   }
 
-  #take(event: SessionEvent): void {
-    if (endsWait(event)) this.#outcome = null;
-    switch (event.type) {
-      case 'agent_completed':
-        this.#outcome = { type: event.data.iterations === this.#cutIn ? 'unfinished' : 'completed' };
-        return;
-      case 'agent_cancelled':
-        this.#outcome = { type: 'cancelled' };
-        return;
-      case 'agent_failed':
-        this.#outcome = { type: 'failed', ...event.data.error };
-        return;
-      default:
-        return;
-    }
+  #take(): void {
+    if (this.#view.status !== 'waiting') this.#outcome = outcomeOf(this.#view);
   }
 
   /** Which blocks are open. */
@@ -246,5 +196,21 @@ export class ChatState {
       this.#blocks.delete(segment);
     }
     return pieces;
+  }
+}
+
+/** How a run has ended; null if it has not. */
+function outcomeOf({ status, is_cut: isCut, error }: RunView): ChatOutcome | null {
+  switch (status) {
+    case 'completed':
+      return { type: isCut ? 'unfinished' : 'completed' };
+    case 'cancelled':
+      return { type: 'cancelled' };
+    case 'failed':
+      return { type: 'failed', ...(error ?? { code: 'failed', message: 'The run has failed' }) };
+    case 'queued':
+    case 'running':
+    case 'waiting':
+      return null;
   }
 }

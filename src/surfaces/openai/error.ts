@@ -1,6 +1,7 @@
 /** Errors as OpenAI clients read them: `{error: {message, type, param, code}}` (E2). */
 import type { EngineError } from '../../domain/errors.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { LOST } from '../surface.ts';
 import type { StreamEnd, SurfaceError } from '../surface.ts';
 
 /** @param type what clients show besides the message; the stable code is `code` */
@@ -25,16 +26,10 @@ export function errorOf({ message, code, status }: EngineError): SurfaceError {
   };
 }
 
-const LOST: Readonly<Record<StreamEnd, readonly [string, string]>> = {
-  stopped: ['The connection to the session was lost; the run continues', 'connection_lost'],
-  token_expired: ['The token has expired; the run continues', 'token_expired'],
-  session_deleted: ['The session was deleted', 'session_deleted'],
-  connection_lost: ['The connection to the session was lost; the run continues', 'connection_lost'],
-};
-
 /** Why a stream ends before its run does. */
 export function lostBody(how: StreamEnd): { readonly error: JsonObject } {
-  return errorBody(...LOST[how]);
+  const { code, message } = LOST[how];
+  return errorBody(message, code);
 }
 
 /** Ends every stream: what follows is not read. */
@@ -47,7 +42,7 @@ export const DONE = 'data: [DONE]\n\n';
  * @param number of the last frame
  */
 export function lostFrame(how: StreamEnd, number = 0): string {
-  const [message, code] = LOST[how];
+  const { code, message } = LOST[how];
   const body = errorBody(message, code, 'invalid_request_error');
   const frame = { type: 'error', sequence_number: number, code, message, param: null, ...body };
   return `event: error\ndata: ${JSON.stringify(frame)}\n\n`;

@@ -12,10 +12,12 @@
  *     other events up to `run.after` only the parameters of actions are kept, whose calls may follow.
  */
 import type { EventOf, EventType, SessionEvent } from '../../../domain/event.ts';
-import { cutGeneration, isBlockEnd, isTextPatch } from '../../../domain/event.ts';
+import { isBlockEnd, isTextPatch } from '../../../domain/event.ts';
 import type { BlockEnd } from '../../../domain/event.ts';
 import type { Json, JsonObject } from '../../../domain/json.ts';
 import type { RunStatus } from '../../../domain/session.ts';
+import { foldOutline } from '../../../view/reduce.ts';
+import { emptyView, tokensOf } from '../../../view/run-view.ts';
 import type { FoldedRun } from '../../surface.ts';
 import { approvalItemId, itemIdOf, responseIdOf } from './ids.ts';
 import { approvalRequest, functionCall, mcpCall, MESSAGE, REASONING } from './items.ts';
@@ -50,12 +52,6 @@ interface Over {
   readonly at: number;
 }
 
-interface Usage {
-  readonly input: number;
-  readonly output: number;
-  readonly cached: number;
-}
-
 export class ResponseState {
   /** The journaled events that a response is made of. */
   static readonly EVENTS: readonly EventType[] = [
@@ -87,8 +83,9 @@ export class ResponseState {
 
   readonly #run: Pick<FoldedRun, 'runId' | 'agent' | 'after' | 'clientTools'>;
   readonly #hasPieces: boolean;
-  /** The last generation whose text ended early. */
-  #cutIn: number | null = null;
+  #view = emptyView('');
+  /** Number of model calls of earlier responses. */
+  #counted = 0;
   readonly #numbers = new FrameNumbers();
   readonly #output: JsonObject[] = [];
   /** Frames of the event that is processed. */
@@ -109,7 +106,6 @@ export class ResponseState {
   /** Items of the requests for approval. */
   readonly #approvals = new Map<string, string>();
   readonly #calls = new Map<string, { readonly index: number; readonly call: McpCall }>();
-  #usage: Usage = { input: 0, output: 0, cached: 0 };
   #over: Over | null = null;
 
   /** @param hasPieces whether text has frames of its own; a document needs none */
@@ -124,10 +120,12 @@ export class ResponseState {
 
   add(event: SessionEvent): Frame[] {
     this.#frames = [];
-    this.#cutIn = cutGeneration(event) ?? this.#cutIn;
+    this.#view = foldOutline(this.#view, event);
     if (event.seq === null) this.#live(event);
-    else if (event.seq <= this.#run.after && !isLastOf(event)) this.#remember(event);
-    else if (this.#over === null) this.#journaled(event);
+    else if (event.seq <= this.#run.after && !isLastOf(event)) {
+      this.#counted = this.#view.model_calls.length;
+      this.#remember(event);
+    } else if (this.#over === null) this.#journaled(event);
     return this.#frames;
   }
 
@@ -163,13 +161,13 @@ export class ResponseState {
   }
 
   #totals(): JsonObject {
-    const { input, output, cached } = this.#usage;
+    const { prompt, completion, cached } = tokensOf(this.#view.model_calls.slice(this.#counted));
     return {
-      input_tokens: input,
+      input_tokens: prompt,
       input_tokens_details: { cached_tokens: cached },
-      output_tokens: output,
+      output_tokens: completion,
       output_tokens_details: { reasoning_tokens: 0 },
-      total_tokens: input + output,
+      total_tokens: prompt + completion,
     };
   }
 
@@ -241,7 +239,7 @@ export class ResponseState {
       this.#done(index, mcpCall(call, { status: 'incomplete' }));
     }
     this.#calls.clear();
-    this.#over = overBy(event, this.#cutIn);
+    this.#over = overBy(event, this.#view.is_cut);
     const { status } = this.#over;
     this.#emit(`response.${status === 'cancelled' ? 'failed' : status}`, { response: this.response() });
   }
@@ -362,12 +360,6 @@ export class ResponseState {
   #other(event: SessionEvent): void {
     const name = event.action_name ?? event.action_id ?? '';
     switch (event.type) {
-      case 'usage': {
-        const { prompt_tokens: input, completion_tokens: output, cached_tokens: cached } = event.data;
-        const { input: inputs, output: outputs, cached: all } = this.#usage;
-        this.#usage = { input: inputs + input, output: outputs + output, cached: all + cached };
-        return;
-      }
       case 'action_queued':
       case 'approval_resolved':
       case 'client_tool_settled':
@@ -495,12 +487,12 @@ function errorOf(code: string, message: string): { readonly [member: string]: Js
   return { code, message, type: 'server_error' };
 }
 
-/** @param cutIn the last generation whose text ended early */
-function overBy(event: End, cutIn: number | null): Over {
+/** @param isCut whether the text of the last generation ended early */
+function overBy(event: End, isCut: boolean): Over {
   const at = seconds(event.timestamp);
   switch (event.type) {
     case 'agent_completed':
-      return { status: event.data.iterations === cutIn ? 'incomplete' : 'completed', error: null, at };
+      return { status: isCut ? 'incomplete' : 'completed', error: null, at };
     case 'agent_waiting':
       return { status: 'completed', error: null, at };
     case 'agent_failed':
