@@ -45,7 +45,7 @@ export type {
   SessionDocument,
   ToolDeclaration,
 } from './documents.ts';
-export type { Action, Attempt, Block, Failure, Iteration, RunView as Message, Wait } from '../view/run-view.ts';
+export type { Action, Asked, Attempt, Block, Failure, Iteration, RunView as Message, Wait } from '../view/run-view.ts';
 export type { Run, RunOptions } from './run.ts';
 export type {
   DownloadOptions,
