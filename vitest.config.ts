@@ -18,7 +18,7 @@ const PROCESSES = [
   'container-runner/test/relics/relics-docker.test.ts',
   'container-runner/test/sandbox/**/*.test.ts',
   'container-runner/test/workspace/memory.test.ts',
-  'test/cli/{code-tools,fresh-machine,links,orphans,tool-rights}.test.ts',
+  'test/cli/{code-tools,earlier-state,fresh-machine,links,orphans,tool-rights}.test.ts',
   'test/packaging.test.ts',
   'test/workspace/*.test.ts',
   // They call programs of the machine, such as Python.

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:index`: the index of executions at 1,000 runs a second of one namespace, on real objects with SQLite: the
  * writes without an answer over time, the latency of writes, the balance of the shards, pages read meanwhile, and the CPU time
- * of a run, compared with one object for all runs, as it was before the shards.
+ * of a run.
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,8 +14,6 @@ const RATE = Number(process.env['BENCH_RATE'] ?? 1_000);
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 20);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 2);
 const WRITERS = 8;
-
-type Target = 'shards' | 'one';
 
 interface Driven {
   readonly runs: number;
@@ -35,7 +33,7 @@ interface Round {
   readonly cpuMs: number;
 }
 
-const NAMES: Readonly<Record<Target, string>> = { shards: '16 shards', one: 'one object for all runs' };
+const OWNER = 'bench';
 
 async function json<T>(host: Host, path: string, init?: RequestInit): Promise<T> {
   const response = await fetch(`${host.base}${path}`, init);
@@ -43,20 +41,19 @@ async function json<T>(host: Host, path: string, init?: RequestInit): Promise<T>
   return (await response.json()) as T;
 }
 
-async function drive(host: Host, target: Target): Promise<Round> {
+async function drive(host: Host): Promise<Round> {
   const cpuBefore = host.usage().cpuMs;
   const startedAt = performance.now();
   const over = new AbortController();
-  const load = { target, owner: target, perSecond: RATE, seconds: SECONDS, writers: WRITERS };
+  const load = { owner: OWNER, perSecond: RATE, seconds: SECONDS, writers: WRITERS };
   const driven = json<Driven[]>(host, '/drive', { method: 'POST', body: JSON.stringify(load) }).finally(() =>
     over.abort(),
   );
   const pages: number[] = [];
   const reading = (async () => {
     for (; !over.signal.aborted; await delay(500)) {
-      if (target === 'one') continue;
       const at = performance.now();
-      await json(host, `/page?owner=${target}`);
+      await json(host, `/page?owner=${OWNER}`);
       pages.push(performance.now() - at);
     }
   })();
@@ -82,15 +79,13 @@ const host = await startHost('http://127.0.0.1:1', {
   withOurs: false,
 });
 try {
-  const rounds: Record<Target, Round[]> = { shards: [], one: [] };
+  const rounds: Round[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const target of ['shards', 'one'] as const) {
-      const taken = await drive(host, target);
-      rounds[target].push(taken);
-      console.error(target, taken.perSecond.toFixed(0), 'runs/s, backlog', taken.backlog.join(' '));
-    }
+    const taken = await drive(host);
+    rounds.push(taken);
+    console.error(taken.perSecond.toFixed(0), 'runs/s, backlog', taken.backlog.join(' '));
   }
-  const count = await json<{ listed: number; distinct: number; shards: number[] }>(host, '/count?owner=shards');
+  const count = await json<{ listed: number; distinct: number; shards: number[] }>(host, `/count?owner=${OWNER}`);
   const body = report(rounds, count);
   writeSection('Index of executions', 'npm run bench:index', body);
   console.log(body);
@@ -99,46 +94,35 @@ try {
 }
 
 function report(
-  rounds: Record<Target, Round[]>,
+  rounds: readonly Round[],
   { listed, distinct, shards }: { listed: number; distinct: number; shards: number[] },
 ): string {
   const ms = (values: readonly number[], share: number): string => percentile(values, share).toFixed(0);
-  const rows = (Object.keys(NAMES) as Target[]).map((target) => {
-    const taken = rounds[target];
-    const latencies = taken.flatMap((one) => one.latencies);
-    const half = Math.ceil(SECONDS / 2);
-    const backlog = (from: number, to: number): string =>
-      ms(
-        taken.flatMap((one) => one.backlog.slice(from, to)),
-        0.5,
-      );
-    const cpu = percentile(
-      taken.map(({ cpuMs, runs }) => cpuMs / runs),
+  const latencies = rounds.flatMap((one) => one.latencies);
+  const half = Math.ceil(SECONDS / 2);
+  const backlog = (from: number, to: number): string =>
+    ms(
+      rounds.flatMap((one) => one.backlog.slice(from, to)),
       0.5,
     );
-    const rate = percentile(
-      taken.map(({ perSecond }) => perSecond),
-      0.5,
-    );
-    return [
-      NAMES[target],
-      rate.toFixed(0),
-      `${ms(latencies, 0.5)} / ${ms(latencies, 0.99)}`,
-      `${backlog(0, half)} / ${backlog(half, SECONDS)}`,
-      cpu.toFixed(2),
-    ];
-  });
-  const runs = rounds.shards.reduce((sum, one) => sum + one.runs, 0);
-  const failed = rounds.shards.reduce((sum, one) => sum + one.failed, 0);
-  const pages = rounds.shards.flatMap((one) => one.pages);
+  const median = (of: (round: Round) => number): number => percentile(rounds.map(of), 0.5);
+  const row = [
+    '16 shards',
+    median(({ perSecond }) => perSecond).toFixed(0),
+    `${ms(latencies, 0.5)} / ${ms(latencies, 0.99)}`,
+    `${backlog(0, half)} / ${backlog(half, SECONDS)}`,
+    median(({ cpuMs, runs: count }) => cpuMs / count).toFixed(2),
+  ];
+  const runs = rounds.reduce((sum, one) => sum + one.runs, 0);
+  const failed = rounds.reduce((sum, one) => sum + one.failed, 0);
+  const pages = rounds.flatMap((one) => one.pages);
   const even = listed / 16;
   const head = ['', 'runs/s', 'write, p50 / p99 (ms)', 'writes without an answer, 1st / 2nd half', 'CPU of a run (ms)'];
   return `${RATE.toLocaleString('en')} runs a second end in sessions of one namespace for ${SECONDS} s, ${ROUNDS} times. Each writes its entries with the outbox
 of a session; the writers begin at their times, whether or not earlier writes were answered. All objects share one workerd and
-its thread, so the CPU time is that of the whole system with its writers. Without shards, the run is one request more, as it was
-in earlier versions.
+its thread, so the CPU time is that of the whole system with its writers.
 
-${table(head, rows)}
+${table(head, [row])}
 
 - Of ${runs.toLocaleString('en')} runs, ${failed} writes failed, ${listed.toLocaleString('en')} entries are listed, and ${distinct.toLocaleString('en')} of them are distinct.
 - The fullest shard has ${(Math.max(...shards) / even).toFixed(2)} times an equal share, the emptiest ${(Math.min(...shards) / even).toFixed(2)} times.

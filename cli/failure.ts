@@ -1,5 +1,5 @@
 /** What a command has thrown, as an exit code and a message for people. */
-import { messageOf } from '../src/domain/errors.ts';
+import { EngineError, messageOf } from '../src/domain/errors.ts';
 import { CortexError } from '../src/client/error.ts';
 import { EXIT, UsageError } from './command.ts';
 import type { CommandCall, ExitCode } from './command.ts';
@@ -25,6 +25,10 @@ export function failureOf(fault: unknown, call: CommandCall | null): CommandFail
     return { code, message: detail, text: fault.message, exit: EXIT.failed };
   }
   if (fault instanceof CortexError) return ofClient(fault, call);
+  if (fault instanceof EngineError) {
+    const { code, message } = fault;
+    return { code, message, text: `${code}: ${message}`, exit: EXIT.failed };
+  }
   return plain('failed', messageOf(fault), EXIT.failed);
 }
 

@@ -18,17 +18,13 @@ export { defineTool, ToolError } from './code-tools/index.ts';
 export { RunnerContainer } from './durable/runner-container.ts';
 export { CatalogObject } from './durable/objects/catalog-object.ts';
 export { CodeToolHost } from './durable/objects/code-tool-host.ts';
-export { CodeToolStatusObject } from './durable/objects/code-tool-status-object.ts';
 export { DirectoryObject } from './durable/objects/directory-object.ts';
-export { EndpointStatusObject } from './durable/objects/endpoint-status-object.ts';
-export { ExecutionIndexObject } from './durable/objects/execution-index-object.ts';
-export { IdentityObject } from './durable/objects/identity-object.ts';
 export { OutboundHost } from './durable/objects/outbound-host.ts';
-export { RateLimitObject } from './durable/objects/rate-limit-object.ts';
 export { RelicObject } from './durable/objects/relic-object.ts';
 export { ScheduleObject } from './durable/objects/schedule-object.ts';
 export { SharedFeedObject } from './durable/objects/shared-feed-object.ts';
 export { SessionObject } from './durable/objects/session-object.ts';
+export { StatusObject } from './durable/objects/status-object.ts';
 
 export type {
   CodeTool,

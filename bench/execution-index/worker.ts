@@ -4,20 +4,14 @@ import { shardOf } from '../../src/domain/directory.ts';
 import type { DirectoryEntry } from '../../src/domain/directory.ts';
 import type { ExecutionEntry } from '../../src/domain/execution.ts';
 import type { DirectoryPosition } from '../../src/domain/list-page.ts';
-import { directoryIndex } from '../../src/durable/directory.ts';
+import { directoryIndex, listExecutions } from '../../src/durable/directory.ts';
 import type { Env } from '../../src/durable/env.ts';
-import { listExecutions } from '../../src/durable/executions.ts';
 import { platformClock } from '../../src/durable/platform.ts';
 import { DirectoryOutbox } from '../../src/engine/session/directory-outbox.ts';
 
 export { DirectoryObject } from '../../src/durable/objects/directory-object.ts';
-export { ExecutionIndexObject } from '../../src/durable/objects/execution-index-object.ts';
-
-/** `shards`: one write with both entries. `one`: as earlier versions did, the run in one object of the namespace. */
-type Target = 'shards' | 'one';
 
 interface Load {
-  readonly target: Target;
   readonly owner: string;
   readonly perSecond: number;
   readonly seconds: number;
@@ -49,7 +43,7 @@ function entriesOf(id: string, now: number): { readonly session: DirectoryEntry;
 }
 
 /** The outbox of a session whose only run has ended; its notes are in memory. */
-function outboxOf(env: Env, owner: string, id: string, hasRuns: boolean): DirectoryOutbox {
+function outboxOf(env: Env, owner: string, id: string): DirectoryOutbox {
   const notes = new Map<string, unknown>();
   const { session, run } = entriesOf(id, platformClock.now());
   return new DirectoryOutbox({
@@ -65,7 +59,7 @@ function outboxOf(env: Env, owner: string, id: string, hasRuns: boolean): Direct
       entry: session,
       isNew: false,
       runs: (known) => ({
-        entries: hasRuns && (known === null || known === 'unknown' || known.through === 0) ? [run] : [],
+        entries: known === null || known.through === 0 ? [run] : [],
         listed: { through: 1, open: [] },
       }),
     }),
@@ -76,7 +70,7 @@ function outboxOf(env: Env, owner: string, id: string, hasRuns: boolean): Direct
 
 export class WriterObject extends DurableObject<BenchEnv> {
   /** Begins the writes at their times, whether or not earlier ones have been answered. */
-  async drive({ target, owner, perSecond, seconds }: Load): Promise<Driven> {
+  async drive({ owner, perSecond, seconds }: Load): Promise<Driven> {
     const latencies: number[] = [];
     const backlog: number[] = [];
     const writes: Promise<void>[] = [];
@@ -87,9 +81,7 @@ export class WriterObject extends DurableObject<BenchEnv> {
       const at = Date.now();
       open += 1;
       try {
-        const outbox = outboxOf(this.env, owner, id, target === 'shards');
-        const listed = target === 'one' ? this.env.EXECUTIONS.getByName(owner).record(entriesOf(id, at).run) : null;
-        await Promise.all([outbox.update(), listed]);
+        await outboxOf(this.env, owner, id).update();
       } catch {
         failed += 1;
       }

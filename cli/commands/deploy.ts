@@ -7,6 +7,7 @@ import { deployButton } from '../project/deploy-button.ts';
 import { buildProject } from '../project/build.ts';
 import { PROJECT_ROOT } from '../project/folders.ts';
 import { measureDeployment } from '../system/deploy-limits.ts';
+import { requireReadableDeployment } from '../system/earlier-state.ts';
 import { wranglerProgram } from '../system/wrangler.ts';
 
 /** Arguments that are passed on to wrangler. */
@@ -39,6 +40,7 @@ export const command: Command = {
     }
     const args = argumentsOf(call);
     const say = call.json ? call.tell : call.print;
+    if (!isSet(call, 'dry-run')) requireReadableDeployment(nameOf(args));
     const built = await buildProject([], say);
     if (built !== EXIT.ok) return built;
     if (isSet(call, 'dry-run')) {
@@ -61,6 +63,14 @@ export const command: Command = {
 /** The address of the git remote `origin`; empty if there is none. */
 function remoteOf(folder: string): string {
   return spawnSync('git', ['remote', 'get-url', 'origin'], { cwd: folder, encoding: 'utf8' }).stdout ?? '';
+}
+
+/** The arguments that decide which Worker is deployed. */
+function nameOf(args: readonly string[]): string[] {
+  return args.flatMap((one, at) => {
+    if (/^--(?:env|config|name)=/.test(one)) return [one];
+    return /^(?:--env|-e|--config|-c|--name)$/.test(one) ? args.slice(at, at + 2) : [];
+  });
 }
 
 function argumentsOf(call: CommandCall): string[] {

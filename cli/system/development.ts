@@ -5,6 +5,7 @@ import { resolve as resolvePath } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pc from 'picocolors';
 import { setAsideDamaged } from './damaged-databases.ts';
+import { requireReadableState } from './earlier-state.ts';
 import { hiddenThings } from './hidden-things.ts';
 import { findLocalModel } from './local-model.ts';
 import { readCodeTools } from '../project/code-tools.ts';
@@ -123,7 +124,7 @@ async function settingsWithModel(settings: SystemSettings, tell: CommandCall['te
   return { ...vars, ...found.vars };
 }
 
-/** @throws CannotStart, or UsageError for a setting that is not a port */
+/** @throws CannotStart, UsageError for a setting that is not a port, or EngineError `schema_too_old` */
 async function prepare({ tell }: CommandCall): Promise<Prepared> {
   const settings = settingsBeforeStart();
   const ports = { PORT: portOf(settings.start, 'PORT'), RUNNER_PORT: portOf(settings.start, 'RUNNER_PORT') };
@@ -132,6 +133,7 @@ async function prepare({ tell }: CommandCall): Promise<Prepared> {
   const ownRunner = vars['RUNNER_URLS'] === undefined;
   const keys = checkedKeys(vars);
   requireState(stateDir);
+  requireReadableState(stateDir, resolvePath(PROJECT_ROOT, stateDir));
   const unlock = lock(stateDir);
   const orphans = await endOrphans(resolvePath(PROJECT_ROOT, stateDir));
   if (orphans !== null) tell(pc.yellow(`${orphans[0]?.toUpperCase() ?? ''}${orphans.slice(1)}: ended.`));

@@ -1,5 +1,6 @@
 /** wrangler, which builds, runs and deploys Workers. */
 import { spawnSync } from 'node:child_process';
+import type { SpawnSyncReturns } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../src/domain/errors.ts';
@@ -21,13 +22,27 @@ export function wranglerProgram(): string {
   return join(dirname(manifest), 'bin/wrangler.js');
 }
 
-/** Runs wrangler in the project's folder, without questions. @returns its output. @throws Error with it if it fails */
-export function wranglerOutput(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
-  const { status, stdout, stderr, error } = spawnSync(process.execPath, [wranglerProgram(), ...args], {
+function runWrangler(args: readonly string[], env: Readonly<Record<string, string>> = {}): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [wranglerProgram(), ...args], {
     cwd: PROJECT_ROOT,
     encoding: 'utf8',
     env: { ...process.env, ...env, ...QUIET },
   });
+}
+
+/** The JSON that a command of wrangler prints, without questions; null if the command fails. */
+export function wranglerJson(args: readonly string[]): unknown {
+  const { status, stdout } = runWrangler(args);
+  try {
+    return status === 0 ? JSON.parse(stdout) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Runs wrangler in the project's folder, without questions. @returns its output. @throws Error with it if it fails */
+export function wranglerOutput(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
+  const { status, stdout, stderr, error } = runWrangler(args, env);
   if (status === 0) return `${stdout}${stderr}`;
   const reason = error === undefined ? withoutStack(`${stdout}${stderr}`) : error.message;
   throw new Error(`wrangler ${args.join(' ')} failed:\n${reason.trim()}`);

@@ -4,33 +4,23 @@ import type { DatabaseSync } from 'node:sqlite';
 import { UNCHANGED, type WireResult } from '../workspace/receiver.ts';
 
 const COLUMNS = {
-  jobs: 'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated',
+  jobs: 'id, session, kind, state, sandbox, request_hash, created_at, started_at, ended_at, end, exit_code, truncated, workspace, traceparent, prepared_at, spans_due',
   events: 'seq, session, job, type, data',
   tokens: 'id, expires_at',
 } as const;
-/** Further columns of jobs, by the first version that has them. */
-const ADDED_COLUMNS: readonly (readonly [version: number, column: string])[] = [
-  [2, 'workspace'],
-  [3, 'traceparent'],
-  [3, 'prepared_at'],
-  [3, 'spans_due'],
-];
 
 /** Has SQLite's error code for a damaged file, so callers handle it like SQLite's own errors. */
 class DamagedFile extends Error {
   readonly errcode = 11;
 }
 
-/** @param version of the schema @throws Error of SQLite if a page is damaged or a table has the wrong columns */
-export function checkTables(db: DatabaseSync, version: number): void {
+/** @throws Error of SQLite if a page is damaged or a table has the wrong columns */
+export function checkTables(db: DatabaseSync): void {
   // takes about 0.1 s for 100 MB
   const result = Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0];
   if (result !== 'ok') throw new DamagedFile(String(result));
   for (const [table, columns] of Object.entries(COLUMNS)) {
     db.prepare(`SELECT ${columns} FROM ${table} LIMIT 1`).get();
-  }
-  for (const [since, column] of ADDED_COLUMNS) {
-    if (version >= since) db.prepare(`SELECT ${column} FROM jobs LIMIT 1`).get();
   }
 }
 

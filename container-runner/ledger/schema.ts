@@ -1,4 +1,4 @@
-/** The tables of the ledger, and the steps from an older schema to the current one (R1). */
+/** The tables of the ledger (R1). */
 import type { DatabaseSync } from 'node:sqlite';
 
 import { LedgerError } from './ledger-error.ts';
@@ -21,20 +21,13 @@ const SCHEMA = `
   CREATE INDEX events_by_job ON events (job, seq);
   CREATE TABLE tokens (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
-/** By the version that they start from. */
-const MIGRATIONS: Readonly<Record<number, string>> = {
-  1: 'ALTER TABLE jobs ADD COLUMN workspace TEXT;',
-  2: `ALTER TABLE jobs ADD COLUMN traceparent TEXT; ALTER TABLE jobs ADD COLUMN prepared_at INTEGER;
-    ALTER TABLE jobs ADD COLUMN spans_due INTEGER NOT NULL DEFAULT 0;`,
-};
 
 /**
- * Creates the tables in a new file. Checks, migrates and repairs those of an existing one; a file that is not a ledger is
- * not changed.
+ * Creates the tables in a new file. Checks and repairs those of an existing one; a file that is not a ledger is not changed.
  *
  * @param now epoch milliseconds
  * @throws LedgerError if the file was written by a newer version
- * @throws Error of SQLite if it is not a ledger, or damaged
+ * @throws Error of SQLite if it is not a ledger, is one of an earlier schema, or is damaged
  */
 export function prepareTables(db: DatabaseSync, file: string, now: number): void {
   const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
@@ -48,9 +41,6 @@ export function prepareTables(db: DatabaseSync, file: string, now: number): void
     db.exec(`BEGIN; ${SCHEMA} ${first} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
     return;
   }
-  checkTables(db, version);
-  for (let from = version; from < SCHEMA_VERSION; from += 1) {
-    db.exec(`BEGIN; ${MIGRATIONS[from] ?? ''} PRAGMA user_version = ${from + 1}; COMMIT;`);
-  }
+  checkTables(db);
   repairRows(db, now);
 }

@@ -6,16 +6,12 @@
  */
 export const RUNTIME_OBJECTS: Readonly<Record<string, string>> = {
   SESSIONS: 'SessionObject',
-  EXECUTIONS: 'ExecutionIndexObject',
-  RATES: 'RateLimitObject',
-  ENDPOINTS: 'EndpointStatusObject',
   SCHEDULES: 'ScheduleObject',
   CATALOGS: 'CatalogObject',
   RELICS: 'RelicObject',
-  IDENTITY: 'IdentityObject',
   FEEDS: 'SharedFeedObject',
   DIRECTORY: 'DirectoryObject',
-  CODE_TOOLS: 'CodeToolStatusObject',
+  STATUS: 'StatusObject',
 };
 
 /** Classes without a binding that the Worker's entry exports: the runtime reaches them through `ctx.exports`. */

@@ -78,6 +78,7 @@ export const ERROR_TABLE = {
   runner_rejected: { status: 502, retry: 'no', title: 'The runner rejected the job' },
   platform_limit: { status: 507, retry: 'no', title: 'The platform allows no further requests' },
   schema_too_new: { status: 503, retry: 'later', title: 'The stored session was written by a newer version' },
+  schema_too_old: { status: 410, retry: 'no', title: 'The stored session was written before schema 1' },
   too_deep: { status: 422, retry: 'no', title: 'Sub-agents are nested too deeply' },
   not_recoverable: { status: 500, retry: 'no', title: 'The run cannot be recovered from the journal' },
   unknown_manifest: { status: 404, retry: 'no', title: 'No such manifest' },

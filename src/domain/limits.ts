@@ -375,16 +375,8 @@ export const limits = {
    * list for longer.
    */
   directoryTimeoutMs: 5_000,
-  /** Runs in one write, and runs that are listed again for a session of a version that kept no note of them. */
+  /** Runs in one write. */
   listedRuns: 100,
-  relistedRuns: 20,
-  /**
-   * The object that listed executions in earlier versions: entries that it moves at a time, how long an isolate believes that
-   * it is empty, and for how many namespaces. In this time, what a session of an earlier version writes is not listed.
-   */
-  movedEntries: 500,
-  emptyIndexMs: 600_000,
-  emptyIndexes: 1_000,
   /** A forgotten session is not listed by a write that arrives within this time. */
   directoryForgottenMs: 86_400_000,
   /** Forgotten sessions, and old runs, that one removal takes at most. */

@@ -22,7 +22,7 @@ export interface MergedPage<T> {
 /**
  * One page of all shards.
  *
- * @param shards each with up to `limit + 1` entries, in order; of entries at the same place, the first one counts
+ * @param shards each with up to `limit + 1` entries, in order
  * @returns up to `limit` entries
  */
 export function mergePage<T>(
@@ -36,11 +36,7 @@ export function mergePage<T>(
     .flatMap((shard) => shard.entries)
     .map((entry) => ({ entry, place: placeOf(entry) }))
     .filter(({ place }) => end === null || compare(place, end) <= 0)
-    .toSorted((one, other) => compare(one.place, other.place))
-    .filter(({ place }, at, all) => {
-      const before = all[at - 1];
-      return before === undefined || compare(before.place, place) !== 0;
-    });
+    .toSorted((one, other) => compare(one.place, other.place));
   const page = entries.slice(0, limit);
   const last = page.at(-1);
   return {

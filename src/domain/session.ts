@@ -6,7 +6,7 @@ export interface SessionRecord {
   readonly session_id: string;
   /**
    * Random; distinguishes this session from an earlier one with the same id, and is part of every id that is derived from
-   * the session's (T5). Absent in sessions of earlier versions.
+   * the session's (T5). Absent until the session's object has chosen it.
    */
   readonly incarnation?: string;
   readonly agent: string;
@@ -23,7 +23,7 @@ export interface SessionRecord {
   readonly metadata: JsonObject;
   /**
    * The patterns of its definition when it was created, or for a fork, of the other session: they count until a run has a
-   * definition (C9). Never shown. Absent in children and in sessions of earlier versions.
+   * definition (C9). Never shown. Absent in children.
    */
   readonly redact?: readonly string[];
   /** Of the request that created it with an idempotency key: a repeated request must be the same. */

@@ -7,7 +7,7 @@ export interface Spent {
   /** US dollars, for the calls whose price is known. */
   readonly cost: number;
   readonly actions: number;
-  /** Sessions started. Absent in records of earlier versions. */
+  /** Sessions started. Absent: unknown. */
   readonly children?: number;
 }
 

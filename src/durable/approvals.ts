@@ -4,7 +4,7 @@ import { limits } from '../domain/limits.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import { approvalsDocument } from '../http/approvals-page.ts';
 import type { DirectoryRpc, Env, Remote } from './env.ts';
-import { listApprovals, settleApprovals } from './executions.ts';
+import { listApprovals, settleApprovals } from './directory.ts';
 
 /** Storage key of the ids that the list has for this session. */
 const LISTED = 'approvals';

@@ -11,9 +11,11 @@ import type { ActionOutcome } from '../domain/action.ts';
 import type { CodeToolCall, CodeTools, ToolUpdate } from '../domain/ports/code-tools.ts';
 import type { SessionRecord } from '../domain/session.ts';
 import { readSettings } from '../settings/settings.ts';
-import type { CodeToolHostRpc, CodeToolStates, CodeToolStatusRpc, Env, Remote } from './env.ts';
+import type { CodeToolStates } from '../policies/tool-deaths.ts';
+import type { CodeToolHostRpc, Env, Remote, StatusKinds } from './env.ts';
 import { platformClock } from './platform.ts';
 import { servedProject } from './project.ts';
+import { statusOf } from './status.ts';
 
 /** Shared by all objects of an isolate. */
 let known: { readonly at: number; readonly states: Promise<CodeToolStates> } | null = null;
@@ -42,7 +44,7 @@ export function codeToolsOf(env: Env, loopback: unknown, record: () => SessionRe
       }),
     async lost(name) {
       const { life } = readSettings(env).host;
-      await statusOf(env).died(name, {
+      await deathsOf(env).toolDied(name, {
         // The host was the life before this one.
         host: life === null ? null : life - 1,
         session: record().session_id,
@@ -58,13 +60,13 @@ function hostOf(loopback: unknown): CodeToolHostRpc {
   return host;
 }
 
-function statusOf(env: Env): Remote<CodeToolStatusRpc> {
-  return env.CODE_TOOLS.getByName(servedProject().version);
+function deathsOf(env: Env): Remote<StatusKinds['code-tools']> {
+  return statusOf(env, 'code-tools', servedProject().version);
 }
 
 async function statesOf(env: Env): Promise<CodeToolStates> {
   const now = platformClock.now();
-  if (known === null || now > known.at + limits.codeToolStateMs) known = { at: now, states: statusOf(env).states() };
+  if (known === null || now > known.at + limits.codeToolStateMs) known = { at: now, states: deathsOf(env).tools() };
   try {
     return await known.states;
   } catch {

@@ -11,8 +11,7 @@ import { PRINCIPAL_HEADER, REVISION_HEADER } from '../http/session-env.ts';
 import { Tokens } from '../http/tokens.ts';
 import { allOpenApprovals } from './approvals.ts';
 import { agentOf, catalogRevisions, copyOf, manifestHost } from './catalogs.ts';
-import { directoryOf } from './directory.ts';
-import { listExecutions } from './executions.ts';
+import { listExecutions, listSessions } from './directory.ts';
 import { mcpAccess } from './mcp.ts';
 import { describeModel } from './model.ts';
 import { invocationNetwork } from './network.ts';
@@ -25,6 +24,7 @@ import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
 import { loggerOf } from './log.ts';
 import { valueOf } from './reply.ts';
+import { statusOf } from './status.ts';
 import { userFacts } from './user-facts.ts';
 import { keepSchedules, workflowHost } from './workflows.ts';
 
@@ -72,7 +72,7 @@ function appFor(env: Env): App {
     workflows: workflowHost(env),
     shareOf: (owner) => new ThreadShare(platformQueue, () => owner),
     approvals: (owner, page) => allOpenApprovals(env, owner, page),
-    directory: directoryOf(env),
+    directory: (owner, page) => listSessions(env, owner, page),
     facts: userFacts(env),
     executions: (owner, page) => listExecutions(env, owner, page),
     status: async (owner) => {
@@ -94,8 +94,8 @@ function appFor(env: Env): App {
               },
             ];
       runnerWorked ||= works;
-      const endpoints = await env.ENDPOINTS.getByName(objectName(owner))
-        .list()
+      const endpoints = await statusOf(env, 'endpoints', objectName(owner))
+        .failingEndpoints()
         .catch(() => []);
       const { setAside } = settings;
       const model = describeModel(env, settings);

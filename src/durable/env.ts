@@ -4,7 +4,7 @@
  * through RPC as structured clones, EngineErrors as a `Reply`.
  */
 import type { ActionOutcome } from '../domain/action.ts';
-import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { WorkflowDefinition } from '../domain/manifests/workflow.ts';
 import type { ChildEnd, ChildRequest } from '../domain/ports/children.ts';
@@ -18,7 +18,7 @@ import type { SessionRecord } from '../domain/session.ts';
 import type { ApprovalsPage, OpenApproval } from '../engine/actions/approval-list.ts';
 import type { EventBatch } from '../engine/session/broadcaster.ts';
 import type { ForkPage } from '../engine/session/session-fork.ts';
-import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
+import type { ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
 import type { CachedText } from '../catalog/store/definition-cache.ts';
 import type { ManifestHost } from '../http/manifest-host.ts';
 import type { ScheduleOutlook } from '../http/routes/workflows.ts';
@@ -27,6 +27,7 @@ import type { AiBinding } from '../llm/providers/workers-ai.ts';
 import type { EndpointReport } from '../llm/routing/endpoints.ts';
 import type { KeptSchedule, Schedule } from '../policies/schedule-times.ts';
 import type { Identity } from '../policies/session-ids.ts';
+import type { CodeToolStates, ReportedDeath } from '../policies/tool-deaths.ts';
 import type { Variables } from '../settings/settings.ts';
 import type { Reply } from './reply.ts';
 
@@ -48,16 +49,12 @@ interface Objects<T> {
 
 export interface Env extends Variables {
   readonly SESSIONS: Objects<SessionRpc>;
-  readonly EXECUTIONS: Objects<EarlierIndexRpc>;
-  readonly RATES: Objects<RateLimitRpc>;
-  readonly ENDPOINTS: Objects<EndpointStatusRpc>;
   readonly SCHEDULES: Objects<ScheduleRpc>;
   readonly CATALOGS: Objects<CatalogRpc>;
   readonly RELICS: Objects<RelicRpc>;
-  readonly IDENTITY: Objects<IdentityRpc>;
   readonly FEEDS: Objects<SharedFeedRpc>;
   readonly DIRECTORY: Objects<DirectoryRpc>;
-  readonly CODE_TOOLS: Objects<CodeToolStatusRpc>;
+  readonly STATUS: Objects<StatusRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
   /** Large files of messages (docs/operations.md); without it, all files are in the sessions' databases. */
@@ -111,45 +108,39 @@ export interface SessionRpc {
   remove(): Promise<Reply<null>>;
 }
 
-export interface EarlierPage<T> {
-  /** In order. */
-  readonly entries: readonly T[];
-  /** Whether the object has nothing at all. */
-  readonly isEmpty: boolean;
+/** The small states that a deployment shares, by the kind in the names of their objects (status.ts). */
+export interface StatusKinds {
+  /** One: the key with which a deployment checks session ids. Made at the first request; another one would hide all sessions. */
+  readonly identity: { identity(): Identity };
+  /** The requests of one namespace to one agent, over all sessions (RATE_LIMIT). */
+  readonly rate: {
+    /** @returns null, or the milliseconds until the next request is allowed */
+    take(perMinute: number): number | null;
+  };
+  /** The model endpoints of one namespace, for `/health` (llm/routing/endpoint-reports.ts). */
+  readonly endpoints: {
+    recordEndpoint(report: EndpointReport): void;
+    /** Those whose breaker is not closed. */
+    failingEndpoints(): EndpointReport[];
+  };
+  /** The code tools of one version of the project: changed code starts anew (policies/tool-deaths.ts). */
+  readonly 'code-tools': {
+    /** A host ended while this tool ran. */
+    toolDied(name: string, death: ReportedDeath): void;
+    tools(): CodeToolStates;
+  };
 }
 
-/** What earlier versions listed in one object of the namespace; it moves to the shards of the directory. */
-export interface EarlierIndexRpc {
-  /** What sessions of an earlier version call, until all of them have restarted. */
-  record(entry: ExecutionEntry): void;
-  keepApprovals(sessionId: string, approvals: readonly OpenApproval[]): void;
-  forgetSession(sessionId: string, incarnation: string | null): void;
-  /** Pages. Both begin to move everything. */
-  listEarlier(owner: string | null, page: ExecutionsPage): Promise<EarlierPage<ExecutionEntry>>;
-  approvalsEarlier(owner: string | null, page: ApprovalsPage): Promise<EarlierPage<OpenApproval>>;
-  /** @returns whether nothing is left */
-  forgetEarlier(owner: string | null, sessionId: string, incarnation: string): Promise<boolean>;
-  settleApprovals(ids: readonly string[]): void;
-}
-
-export interface RateLimitRpc {
-  /** @returns null, or the milliseconds until the next request is allowed */
-  take(perMinute: number): number | null;
-}
-
-export interface EndpointStatusRpc {
-  record(report: EndpointReport): void;
-  /** The endpoints whose breaker is not closed. */
-  list(): EndpointReport[];
-}
+export type StatusRpc = StatusKinds['identity'] &
+  StatusKinds['rate'] &
+  StatusKinds['endpoints'] &
+  StatusKinds['code-tools'];
 
 export interface ScheduleRpc {
   /** Loads the current schedules from the catalogue of `owner`. */
   follow(owner: string | null): Promise<void>;
   /** Replaces all schedules. */
   keep(schedules: readonly Schedule[], owner: string | null): Promise<void>;
-  /** Whether schedules were ever stored here. */
-  isKept(): boolean;
   /** Due times, soonest first. */
   upcoming(): readonly KeptSchedule[];
   /** Due times with the next `count` times of each schedule. */
@@ -191,8 +182,6 @@ export type SharedFeedRpc = SharedFeeds;
 
 export interface DirectoryRpc {
   write(record: DirectoryRecord): void;
-  /** What sessions of an earlier version call. */
-  record(record: Pick<DirectoryRecord, 'incarnation' | 'number'> & { readonly entry: DirectoryEntry }): void;
   forget(sessionId: string, incarnation: string): void;
   list(page: DirectoryPage): DirectoryRows;
   executions(page: ExecutionsPage): ExecutionRows;
@@ -201,29 +190,6 @@ export interface DirectoryRpc {
   /** Removes settled approvals. */
   settleApprovals(ids: readonly string[]): void;
   approvals(page: ApprovalsPage): OpenApproval[];
-  /** Takes over what an earlier version has listed elsewhere. */
-  takeEarlier(runs: readonly ExecutionEntry[], approvals: readonly OpenApproval[]): void;
-}
-
-/** Names of code tools by what is known of them. */
-export interface CodeToolStates {
-  /** Not called until the hour is over, or until the code changes. */
-  readonly setAside: readonly string[];
-  /** A host ended while they ran. */
-  readonly suspects: readonly string[];
-}
-
-export interface ReportedDeath {
-  /** The number of its life; null if the starter of the host does not number them. */
-  readonly host: number | null;
-  /** The session that had called the tool. */
-  readonly session: string;
-}
-
-export interface CodeToolStatusRpc {
-  /** A host ended while this tool ran. */
-  died(name: string, death: ReportedDeath): Promise<void>;
-  states(): CodeToolStates;
 }
 
 /** What a running code tool calls back. */
@@ -269,8 +235,4 @@ export interface OutboundConnections {
 export interface OutboundHostRpc {
   /** @param enforced the plan whose limits the helper enforces on itself; null: the platform does */
   open(enforced: PlatformPlan | null): OutboundConnections;
-}
-
-export interface IdentityRpc {
-  identity(): Promise<Identity>;
 }

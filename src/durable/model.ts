@@ -18,6 +18,7 @@ import { secretFor } from '../settings/secrets.ts';
 import type { Settings } from '../settings/settings.ts';
 import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
+import { statusOf } from './status.ts';
 
 /** Endpoint state shared by all sessions in this isolate, for its lifetime. */
 const endpoints = new Endpoints(platformClock, (report, owner) => reportHealth(report, owner));
@@ -51,8 +52,8 @@ export function modelOf(
 ): ModelProvider {
   reportHealth = (report, whose) => {
     // Sent in the turn of the calling session, which stays alive until its run ends; not awaited.
-    env.ENDPOINTS.getByName(objectName(whose))
-      .record(report)
+    statusOf(env, 'endpoints', objectName(whose))
+      .recordEndpoint(report)
       .catch(() => undefined);
   };
   return createModel(

@@ -1,8 +1,9 @@
-/** Session ids of this deployment: combines the identity object's secret with the rules of policies/session-ids.ts. */
+/** Session ids of this deployment: combines their key with the rules of policies/session-ids.ts. */
 import { derivedSessionId, isSessionId, withCheck } from '../policies/session-ids.ts';
 import type { Identity } from '../policies/session-ids.ts';
 import type { Env } from './env.ts';
 import { newId } from './platform.ts';
+import { statusOf } from './status.ts';
 
 /** A new id. */
 export async function newSessionId(env: Env): Promise<string> {
@@ -25,7 +26,7 @@ let known: Identity | null = null;
  * Fetched once per isolate, because it never changes. The value is cached, not its promise: the promise would never
  * settle if the first request is cancelled.
  */
-export async function identityOf(env: Env): Promise<Identity> {
-  known ??= await env.IDENTITY.getByName('deployment').identity();
+async function identityOf(env: Env): Promise<Identity> {
+  known ??= await statusOf(env, 'identity', 'deployment').identity();
   return known;
 }

@@ -15,7 +15,7 @@ import { apiKeysOf } from '../settings/keys.ts';
 import { secretFor } from '../settings/secrets.ts';
 import { objectName } from '../domain/owner.ts';
 import type { Env } from './env.ts';
-import { identityOf, newSessionId, sessionIdOf } from './session-ids.ts';
+import { newSessionId, sessionIdOf } from './session-ids.ts';
 
 const pacerOf = (owner: string | null): Pacer => new Pacer(new ThreadShare(platformQueue, () => owner));
 
@@ -72,7 +72,5 @@ const scheduled = new WeakSet<Env>();
 export async function keepSchedules(env: Env): Promise<void> {
   if (scheduled.has(env)) return;
   scheduled.add(env);
-  // First, because stored schedules distinguish an existing deployment from a new one.
-  await identityOf(env);
   await env.SCHEDULES.getByName('bundled').keep(schedulesOf(bundled().data.workflows), firstOwner(apiKeysOf(env)));
 }

@@ -17,7 +17,7 @@ import { limits } from '../domain/limits.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
 import type { JournalDatabase } from './journal-database.ts';
 
-/** How the first message with a file called it: hostile input. Null for a file of an earlier version, or of the workspace. */
+/** How the first message with a file called it: hostile input. Null for a file of the workspace. */
 export interface FileAbout {
   readonly name: string | null;
   readonly mediaType: string | null;

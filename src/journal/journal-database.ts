@@ -21,7 +21,7 @@ import type { EventRow, PendingEvent, Statement, StoredEvent } from './event-row
 import { RAW_FIELD, rawEvent } from './raw-data.ts';
 import { missingTables, OPTIONAL_TABLES, statementOf } from './optional-tables.ts';
 import type { OptionalTable } from './optional-tables.ts';
-import { addNotes, createSessionTable, migrate, readSchema, SCHEMA_VERSION, tableNames } from './schema.ts';
+import { createSessionTable, readSchema, tableNames, upgradeSchema } from './schema.ts';
 
 export class JournalDatabase {
   readonly #storage: SqlDatabase;
@@ -30,8 +30,7 @@ export class JournalDatabase {
   /** Optional tables that do not exist. */
   #missing = missingTables(new Set());
   #record: SessionRecord | null = null;
-  /** The column of the session's row; undefined: it does not exist yet. */
-  #notes: string | null | undefined = null;
+  #notes: string | null = null;
   #lastSeq = 0;
   #syncedSeq = 0;
   #dirty = false;
@@ -55,16 +54,13 @@ export class JournalDatabase {
     const found = readSchema(db);
     if (found === null) return;
     const { version, tables } = found;
-    const row = db.exec(`SELECT * FROM session`)[0];
+    const row = db.exec(`SELECT data, notes FROM session`)[0];
     if (row !== undefined) {
       this.#record = JSON.parse(String(row['data'])) as SessionRecord;
-      const notes = row['notes'];
-      this.#notes = typeof notes === 'string' || notes === undefined ? notes : null;
+      this.#notes = typeof row['notes'] === 'string' ? row['notes'] : null;
     }
     if (version === 0) return;
-    migrate(db, version);
-    this.#notes ??= null;
-    this.#missing = missingTables(version === SCHEMA_VERSION ? tables : tableNames(db));
+    this.#missing = missingTables(upgradeSchema(db, version) ? tableNames(db) : tables);
     this.#bare = false;
     this.#lastSeq = this.#highestSeq();
     this.#syncedSeq = this.#lastSeq;
@@ -72,7 +68,7 @@ export class JournalDatabase {
 
   /** The database; creates its tables on first use. */
   get #db(): SqlDatabase {
-    if (this.#bare) migrate(this.#storage, readSchema(this.#storage)?.version ?? 0);
+    if (this.#bare) upgradeSchema(this.#storage, readSchema(this.#storage)?.version ?? 0);
     this.#bare = false;
     return this.#storage;
   }
@@ -145,15 +141,11 @@ export class JournalDatabase {
 
   /** The notes in the session's row; null: none. */
   get notes(): string | null {
-    return this.#notes ?? null;
+    return this.#notes;
   }
 
   /** Replaces them, with the next commit. The session exists. */
   writeNotes(notes: string | null): void {
-    if (this.#notes === undefined) {
-      addNotes(this.#storage);
-      this.#notes = null;
-    }
     this.#storage.exec(`UPDATE session SET notes = ?`, notes);
     this.#notes = notes;
   }

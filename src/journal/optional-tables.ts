@@ -1,8 +1,7 @@
 /**
  * Tables that most sessions never use. Each is created with its indexes by the first statement that needs it: an empty
  * table costs a Durable Object a page of memory for itself and for each index, and every query of it a prepared statement.
- *
- * Databases of schema 14 and older have all of them. A migration that changes one must expect that it is missing.
+ * An upgrade that changes one must expect that it is missing.
  */
 
 /** Scripts that create them. */

@@ -29,18 +29,16 @@ export class ApprovalTable<T extends ListedApproval> {
   keep(sessionId: string, approvals: readonly T[]): void {
     this.#db.transaction(() => {
       this.#db.exec(`DELETE FROM approvals WHERE session_id = ?`, sessionId);
-      for (const approval of approvals) this.add(sessionId, approval);
+      for (const approval of approvals) {
+        this.#db.exec(
+          `INSERT OR REPLACE INTO approvals (approval_id, session_id, requested_at, entry) VALUES (?, ?, ?, ?)`,
+          approval.approval_id,
+          sessionId,
+          approval.requested_at,
+          JSON.stringify(approval),
+        );
+      }
     });
-  }
-
-  add(sessionId: string, approval: T): void {
-    this.#db.exec(
-      `INSERT OR REPLACE INTO approvals (approval_id, session_id, requested_at, entry) VALUES (?, ?, ?, ?)`,
-      approval.approval_id,
-      sessionId,
-      approval.requested_at,
-      JSON.stringify(approval),
-    );
   }
 
   /** Removes settled approvals. */

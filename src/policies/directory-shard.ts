@@ -9,11 +9,10 @@
  *  3. What is too old is removed by later writes, but not by each of them: after `limits.directoryPurgeAfterRows` rows, which
  *     is less than one removal takes, so a shard does not grow; and after `limits.directoryPurgeMs` if there are few writes.
  */
-import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
-import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
+import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../domain/directory.ts';
+import type { ExecutionRows, ExecutionsPage } from '../domain/execution.ts';
 import { limits } from '../domain/limits.ts';
 import type { SqlDatabase } from '../domain/ports/storage.ts';
-import { incarnationIn } from '../domain/session.ts';
 import { DirectoryTable } from './directory-table.ts';
 import { ExecutionTable } from './execution-table.ts';
 
@@ -46,23 +45,6 @@ export class DirectoryShard {
       }
       if (entry !== null) this.#sessions.record({ incarnation, number, entry });
       this.#removeOld(runs.length + 1);
-    });
-  }
-
-  /** The write of a host of an earlier version. */
-  record(record: { readonly incarnation: string; readonly number: number; readonly entry: DirectoryEntry }): void {
-    this.#sessions.record(record);
-    this.#removeOld(1);
-  }
-
-  /** Takes over runs that an earlier version has listed elsewhere. */
-  take(runs: readonly ExecutionEntry[]): void {
-    this.#db.transaction(() => {
-      for (const run of runs) {
-        const isGone = this.#sessions.isForgotten(run.session_id, incarnationIn(run.execution_id) ?? '');
-        if (!isGone) this.#executions.record(run);
-      }
-      this.#removeOld(runs.length);
     });
   }
 

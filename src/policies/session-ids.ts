@@ -8,8 +8,6 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 export interface Identity {
   /** Hex key for the check of session ids. */
   readonly secret: string;
-  /** False if sessions may exist from before ids had a check; then any id may be valid. */
-  readonly checked: boolean;
 }
 
 const BODY_CHARS = 24;
@@ -34,9 +32,8 @@ export async function isSessionId(identity: Identity, id: string): Promise<boole
   return difference === 0;
 }
 
-/** Replaces the last characters of an id by its check; unchanged if ids have no check. */
-export async function withCheck({ secret, checked }: Identity, id: string): Promise<string> {
-  if (!checked) return id;
+/** Replaces the last characters of an id by its check. */
+export async function withCheck({ secret }: Identity, id: string): Promise<string> {
   const body = id.slice(0, -CHECK_CHARS);
   const signature = await crypto.subtle.sign('HMAC', await keyOf(secret), encoder.encode(body));
   return body + bytesToHex(new Uint8Array(signature)).slice(0, CHECK_CHARS);

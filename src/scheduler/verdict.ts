@@ -87,7 +87,7 @@ function exhausted({ interrupted }: RunState): RunError {
 
 /** Whether a retry cannot help. */
 function isPermanent(code: ErrorCode): boolean {
-  // A run of an earlier version may have recorded another code.
+  // A run may have recorded a code of another version.
   return Object.hasOwn(ERROR_TABLE, code) && ERROR_TABLE[code].retry === 'no';
 }
 

@@ -6,15 +6,11 @@ export default createWorker(project);
 export {
   CatalogObject,
   CodeToolHost,
-  CodeToolStatusObject,
   DirectoryObject,
-  EndpointStatusObject,
-  ExecutionIndexObject,
-  IdentityObject,
   OutboundHost,
-  RateLimitObject,
   RelicObject,
   ScheduleObject,
   SessionObject,
+  StatusObject,
   SharedFeedObject,
 } from 'cortex-edge';

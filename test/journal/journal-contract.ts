@@ -1,18 +1,18 @@
 /** The contract of every database behind the journal: runs on node:sqlite and on a real Durable Object. */
-import { createOptionalTables } from '../support/optional-tables.ts';
 import { describe, expect, test } from 'vitest';
 import type { JournalEntry, SessionEvent } from '../../src/domain/event.ts';
 import { encodeEvent } from '../../src/domain/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
-import type { SqlDatabase, SqlRow } from '../../src/domain/ports/storage.ts';
+import type { SqlDatabase } from '../../src/domain/ports/storage.ts';
 import { utf8Length } from '../../src/domain/utf8.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { SeededMessage } from '../../src/domain/seeded.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { runIdOf } from '../../src/journal/run-id.ts';
+import { readSchema, upgradeSchema } from '../../src/journal/schema.ts';
 import { anyData, membersOf } from '../support/events.ts';
-import { downgrade, newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
+import { newJournal, SESSION_ID, SESSION_RECORD, withStatements } from './journal-kit.ts';
 
 /** A record with every field. */
 const RECORD: SessionRecord = { ...SESSION_RECORD, user_id: 'u1', metadata: { from: 'test' } };
@@ -352,44 +352,40 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
       expect([1, 2, 3, 4].map((run) => journal.runs.costWithout(run))).toEqual([1.6, 0.6, 1.1, 1.5]);
     }));
 
-  test('[J9] C6: a database that had an index for costs has the same sum after its migration', () =>
+  test('[J9] a session that a version before schema 1 has stored is refused, without a write', () =>
     withDb((db) => {
-      const journal = newJournal(db, RECORD);
-      for (let run = 1; run <= 3; run += 1) journal.runs.create({}, run, 'running');
-      journal.runs.end(1, 'completed', 5, false, 0.5);
-      journal.runs.end(2, 'completed', 5, false, 0.25);
-      journal.append(entry({ n: 1 }));
-      expect(journal.lastSeq).toBe(1);
-      expect(journal.range({ after: 0, limit: 9 })).toHaveLength(1);
-      downgrade(db, 13);
-      const next = new Journal(db);
-      expect(next.runs.cost).toBe(0.75);
-      next.runs.end(3, 'completed', 6, false, 0.25);
-      expect(new Journal(db).runs.cost).toBe(1);
-      expect(next.range({ after: 0, limit: 9 }).map(({ event }) => event.data)).toEqual([{ n: 1 }]);
+      newJournal(db, RECORD).variables.set('x', 1);
+      db.exec(`DROP TABLE schema`);
+      db.exec(`CREATE TABLE schema_version (version INTEGER NOT NULL)`);
+      const stored = db.exec(`SELECT name, sql FROM sqlite_master ORDER BY name`);
+      expect(() => new Journal(db)).toThrow(
+        expect.objectContaining({
+          code: 'schema_too_old',
+          message: expect.stringMatching(/state folder.*Worker name/),
+        }),
+      );
+      expect(db.exec(`SELECT name, sql FROM sqlite_master ORDER BY name`)).toEqual(stored);
     }));
 
-  test('[J9] a new database has the same tables, columns and indexes as one that was migrated from the first schema', () =>
+  const upgrades = [`CREATE TABLE second (n INTEGER)`, `ALTER TABLE second ADD COLUMN more TEXT`];
+  const upgraded = (db: SqlDatabase): unknown[] => [
+    readSchema(db, upgrades)?.version,
+    ...db.exec(`SELECT name FROM pragma_table_info('second')`).map(({ name }) => name),
+  ];
+
+  test('[J9] an upgrade runs each later script once, and completely or not at all', () =>
     withDb((db) => {
-      const columns = (): SqlRow[] =>
-        db.exec(
-          `SELECT m.name AS "table", c.name, c.type, c."notnull", c.dflt_value, c.pk
-           FROM sqlite_master m JOIN pragma_table_info(m.name) c
-           WHERE m.type = 'table' AND m.name NOT LIKE '\\_cf%' ESCAPE '\\' ORDER BY m.name, c.name`,
-        );
-      const indexes = (): SqlRow[] =>
-        db.exec(`SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name`).map((row) => ({
-          ...row,
-          sql: row['sql'] === null ? null : String(row['sql']).replace('IF NOT EXISTS ', ''),
-        }));
       newJournal(db, RECORD).variables.set('x', 1);
-      createOptionalTables(db);
-      const made = [columns(), indexes()];
-      downgrade(db, 1);
-      expect(indexes().length).toBeLessThan(made[1]?.length ?? 0);
-      const next = new Journal(db);
-      expect([next.record, [...next.variables.all()]]).toEqual([RECORD, [['x', { json: '1', bytes: 2 }]]]);
-      expect([columns(), indexes()]).toEqual(made);
+      expect(() => upgradeSchema(db, 1, [...upgrades, 'ALTER TABLE missing ADD COLUMN x'])).toThrow('missing');
+      expect(upgraded(db)).toEqual([1]);
+      expect([upgradeSchema(db, 1, upgrades.slice(0, 1)), upgraded(db)]).toEqual([true, [2, 'n']]);
+      expect([upgradeSchema(db, 2, upgrades), upgraded(db)]).toEqual([true, [3, 'n', 'more']]);
+      expect([upgradeSchema(db, 3, upgrades), upgraded(db)]).toEqual([false, [3, 'n', 'more']]);
+    }));
+
+  test('[J9] a new database has the newest schema at once', () =>
+    withDb((db) => {
+      expect([upgradeSchema(db, 0, upgrades), upgraded(db)]).toEqual([true, [3, 'n', 'more']]);
     }));
 
   test('[J6] a table that is created on first use is created again if that was undone', () =>
@@ -521,17 +517,6 @@ export function journalContract(withDb: (body: (db: SqlDatabase) => Promise<void
         blobs.collect('b');
         blobs.collected('b');
         expect(blobs.has('b')).toBe(true);
-      }));
-
-    test('C2: files of an earlier version are still there', () =>
-      withDb((db) => {
-        const journal = newJournal(db, RECORD);
-        journal.blobs.put('a', pattern(limits.rowBytes + 1));
-        downgrade(db, 8);
-        const { blobs } = new Journal(db);
-        expect(blobs.file('a')).toMatchObject({ sizeBytes: limits.rowBytes + 1, place: 'rows', name: null });
-        blobs.put('a', pattern(limits.rowBytes + 1));
-        expect(blobs.get('a')).toHaveLength(limits.rowBytes + 1);
       }));
   });
 

@@ -9,7 +9,7 @@ import { runIdOf, runNumberOf } from '../../src/journal/run-id.ts';
 import { anyData, membersOf } from '../support/events.ts';
 import { openNodeSql } from '../support/node-sql.ts';
 import type { NodeSql } from '../support/node-sql.ts';
-import { downgrade, newJournal, SESSION_ID, withStatements } from './journal-kit.ts';
+import { newJournal, SESSION_ID, withStatements } from './journal-kit.ts';
 
 interface Fixture {
   readonly sql: NodeSql;
@@ -510,9 +510,9 @@ describe('the schema', () => {
   test('[J9] data of newer code is refused with the supported schema version, without a write', () => {
     const { sql, journal } = fixture();
     journal.variables.set('x', 1);
-    const stored = (): number => Number(sql.exec(`SELECT version FROM schema_version`)[0]?.['version']);
+    const stored = (): number => Number(sql.exec(`SELECT version FROM schema`)[0]?.['version']);
     const version = stored();
-    sql.exec(`UPDATE schema_version SET version = ?`, version + 1);
+    sql.exec(`UPDATE schema SET version = ?`, version + 1);
     expect(() => new Journal(sql)).toThrow(
       expect.objectContaining({
         code: 'schema_too_new',
@@ -520,34 +520,5 @@ describe('the schema', () => {
       }),
     );
     expect(stored()).toBe(version + 1);
-  });
-
-  test('[J9] unfinished runs of an older schema are open', () => {
-    const { sql, journal } = fixture();
-    for (const status of ['queued', 'running', 'queued', 'queued'] as const) journal.runs.create({}, 1, status);
-    journal.runs.end(3, 'waiting', 2, true);
-    journal.runs.end(4, 'completed', 2, false);
-    downgrade(sql, 2);
-    expect(new Journal(sql).runs.open().map(({ run }) => run)).toEqual([1, 2, 3]);
-  });
-
-  test('[J9] [C10] the turns of an older schema are counted along their branches', () => {
-    const { sql, journal } = fixture();
-    const said = (content: string): void => {
-      journal.runs.create({ type: 'message', content }, 1, 'running');
-    };
-    said('one');
-    journal.runs.create({ type: 'text', text: 'program' }, 1, 'running');
-    said('x'.repeat(limits.rowBytes));
-    journal.runs.create({ type: 'message', content: 'again' }, 1, 'running', null, { parent: 1, retryOf: 3 });
-    for (let n = 0; n < 2_000; n += 1) said(`more ${n}`);
-    const turns = (of: Journal): number[] => [1, 2, 3, 4, 5, 2_004].map((run) => of.runs.turnOf(run));
-    const expected = [1, 1, 2, 2, 3, 2_002];
-    expect(turns(journal)).toEqual(expected);
-    downgrade(sql, 12);
-    const next = new Journal(sql);
-    expect(turns(next)).toEqual(expected);
-    expect([1, 2, 3].map((turn) => next.runs.ofTurn(turn, 2_004))).toEqual([1, 4, 5]);
-    expect([2, 3].map((turn) => next.runs.ofTurn(turn, 3))).toEqual([3, 0]);
   });
 });

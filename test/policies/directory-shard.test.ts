@@ -72,14 +72,8 @@ describe('[Z2] the index of executions', () => {
     write(2, runOf(2, 3));
     shard.forget(idOf(1), INCARNATION);
     write(1, runOf(1, 1));
-    shard.take([runOf(1, 2), runOf(3, 4)]);
-    expect(listed()).toEqual(['f_4 completed', 'f_3 completed']);
-  });
-
-  test('takes over waiting runs of earlier versions, and does not undo their ends', () => {
-    write(1, runOf(1, 1));
-    shard.take([runOf(1, 1, { status: 'waiting' }), runOf(1, 2, { status: 'waiting' })]);
-    expect(listed()).toEqual(['f_2 waiting', 'f_1 completed']);
+    write(1, runOf(1, 2));
+    expect(listed()).toEqual(['f_3 completed']);
   });
 
   test('removes runs that are older than sessions are kept', () => {
@@ -125,18 +119,6 @@ describe('[Z2] the index of executions', () => {
     expect([ids.length, new Set(ids).size]).toEqual([few, few]);
     expect(all({ kind: 'workflow' })).toEqual([[runOf(1, 1).execution_id], 2]);
   });
-});
-
-test('[Z2] of shards: an entry that two of them have is on a page once', () => {
-  const other = new DirectoryShard(
-    openNodeSql(),
-    () => now,
-    () => KEPT_MS,
-  );
-  write(1, runOf(1, 1), runOf(1, 2));
-  other.take([runOf(1, 1, { status: 'waiting' })]);
-  const merged = mergeExecutions([shard.executions(page()), other.executions(page())], 100);
-  expect(merged.entries.map(({ status }) => status)).toEqual(['completed', 'completed']);
 });
 
 test('[C6] [H1] a session and its runs are written and forgotten together, whichever statement fails', () => {

@@ -1,4 +1,4 @@
-/** The lists of sessions and executions in workerd: real sessions, shards that are away, earlier versions (C6, Z2). */
+/** The lists of sessions and executions in workerd: real sessions, and shards that are away (C6, Z2). */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { shardOf } from '../../src/domain/directory.ts';
@@ -7,15 +7,9 @@ import { limits } from '../../src/domain/limits.ts';
 import { DirectoryObject } from '../../src/durable/objects/directory-object.ts';
 import { platformClock } from '../../src/durable/platform.ts';
 import { QuarantineSlots } from '../../src/engine/replay/quarantine-slots.ts';
-import { here, SESSIONS } from './bindings.ts';
+import { SESSIONS } from './bindings.ts';
 import { call, execute, newSession, post } from './client.ts';
 import type { ExecutionEntry } from '../../src/domain/execution.ts';
-import type { ExecutionKind } from '../../src/domain/session.ts';
-import { objectName } from '../../src/domain/owner.ts';
-import { directoryIndex } from '../../src/durable/directory.ts';
-import { approvalsIndex, listApprovals, listExecutions } from '../../src/durable/executions.ts';
-import { ExecutionIndexObject } from '../../src/durable/objects/execution-index-object.ts';
-import type { OpenApproval } from '../../src/engine/actions/approval-list.ts';
 
 interface Page {
   readonly sessions: readonly DirectoryEntry[];
@@ -200,52 +194,6 @@ test('[Z2] each run is listed once, after its shard was away, its answer was los
   expect(new Set(made.map(({ session_id: id }) => shardOf(null, id))).size).toBeGreaterThan(1);
 });
 
-test('[Z2] what an earlier version has listed is on each list, also while it moves to the shards', async () => {
-  const owner = 'moving';
-  const index = here.EXECUTIONS.getByName(objectName(owner));
-  const sessionId = `ses_${'d'.repeat(32)}`;
-  const run = { execution_id: `run_${'d'.repeat(32)}_1`, session_id: sessionId, agent: 'assistant', status: 'waiting' };
-  const approval = { approval_id: 'apr_1', session_id: sessionId, requested_at: 1 };
-  await index.record({ ...run, started_at: Date.now(), ended_at: Date.now() } as unknown as ExecutionEntry);
-  await index.keepApprovals(sessionId, [approval as unknown as OpenApproval]);
-  // Everything moves after the request to the object has arrived, and before it is answered.
-  await runInDurableObject(index as unknown as DurableObjectStub, (_object, { storage }) =>
-    storage.kv.put('owner', { owner }),
-  );
-  const { prototype } = ExecutionIndexObject;
-  const { listEarlier, approvalsEarlier } = prototype;
-  vi.spyOn(prototype, 'listEarlier').mockImplementation(async function moved(this: ExecutionIndexObject, ...given) {
-    await this.alarm();
-    return await listEarlier.apply(this, given);
-  });
-  const page = { limit: 10, before: null, status: null, kind: null };
-  expect((await listExecutions(here, owner, page)).entries).toMatchObject([run]);
-  await index.keepApprovals(sessionId, [{ ...approval, approval_id: 'apr_2' } as unknown as OpenApproval]);
-  vi.spyOn(prototype, 'approvalsEarlier').mockImplementation(async function moved(
-    this: ExecutionIndexObject,
-    ...given
-  ) {
-    await this.alarm();
-    return await approvalsEarlier.apply(this, given);
-  });
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + limits.emptyIndexMs });
-  expect(await listApprovals(here, owner, { limit: 10, after: null })).toMatchObject([
-    { approval_id: 'apr_1' },
-    { approval_id: 'apr_2' },
-  ]);
-});
-
-test('[Z2] open approvals of an earlier version move when they are read', async () => {
-  const owner = 'reading';
-  const index = here.EXECUTIONS.getByName(objectName(owner));
-  const approval = { approval_id: 'apr_1', session_id: `ses_${'e'.repeat(32)}`, requested_at: 1 };
-  await index.keepApprovals(approval.session_id, [approval as unknown as OpenApproval]);
-  const page = { limit: 10, after: null };
-  expect(await listApprovals(here, owner, page)).toEqual([approval]);
-  await expect.poll(() => index.approvalsEarlier(owner, page)).toEqual({ entries: [], isEmpty: true });
-  expect(await approvalsIndex(here, owner, approval.session_id).approvals(page)).toEqual([approval]);
-});
-
 test('[H1] the list of executions has messages and workflows, with their kinds and errors', async () => {
   const chat = await newSession();
   const answer = await post(`/agent/session/${chat}/message`, { content: 'hello', stream: false });
@@ -278,30 +226,4 @@ test('[H1] the list of executions has messages and workflows, with their kinds a
   await call(`/agent/session/${chat}`, { method: 'DELETE' });
   await expect.poll(() => found(message)).toBeNull();
   expect(await found(failed)).not.toBeNull();
-});
-
-test('[J9] entries of an earlier version stay readable, as executions', async () => {
-  const id = `run_${'d'.repeat(32)}_1`;
-  const old = { execution_id: id, session_id: `ses_${'d'.repeat(32)}`, agent: 'assistant', status: 'completed' };
-  const times = { started_at: Date.now(), ended_at: Date.now() };
-  const owner = 'earlier';
-  const index = here.EXECUTIONS.getByName(objectName(owner));
-  type Entry = Parameters<typeof index.record>[0];
-  await index.record({ ...old, ...times } as unknown as Entry);
-  const page = { limit: 100, before: null, status: null };
-  const entry = { ...old, ...times, run_id: id, kind: 'execution', error: null } as const;
-  const listed = async (kind: ExecutionKind | null): Promise<readonly ExecutionEntry[]> =>
-    (await listExecutions(here, owner, { ...page, kind })).entries;
-  expect([await listed('execution'), await listed('chat')]).toEqual([[entry], []]);
-  // They move to the shards, where a deletion finds them.
-  const left = async (): Promise<unknown> => (await index.listEarlier(owner, { ...page, kind: null })).entries;
-  await expect.poll(left).toEqual([]);
-  expect(await listed('execution')).toEqual([entry]);
-  await directoryIndex(here, owner, old.session_id).forget(old.session_id, '');
-  expect(await listed(null)).toEqual([]);
-  // Of a session that is deleted before they have moved.
-  const other = { ...old, execution_id: `run_${'e'.repeat(32)}_1`, session_id: `ses_${'e'.repeat(32)}` };
-  await index.record({ ...other, ...times } as unknown as Entry);
-  expect(await index.forgetEarlier(owner, other.session_id, '')).toBe(true);
-  expect(await left()).toEqual([]);
 });

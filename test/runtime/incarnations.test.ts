@@ -3,7 +3,7 @@ import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../src/domain/errors.ts';
 import type { SessionRpc } from '../../src/durable/env.ts';
-import { identityOf, sessionIdOf } from '../../src/durable/session-ids.ts';
+import { sessionIdOf } from '../../src/durable/session-ids.ts';
 import type { SessionRecord } from '../../src/domain/session.ts';
 import { here, SESSIONS } from './bindings.ts';
 import { storedKey } from './objects.ts';
@@ -113,13 +113,6 @@ describe('T5: a session that is made again under the same id', () => {
     );
     expect(refused).toBe('unknown_session');
   });
-});
-
-test('a deployment with sessions from before the check continues to accept any id', async () => {
-  await here.SCHEDULES.getByName('bundled').keep([], null);
-  const before = here.IDENTITY.getByName('as if from before');
-  expect(await before.identity()).toMatchObject({ checked: false });
-  expect((await identityOf(here)).checked).toBe(true);
 });
 
 const create = async (

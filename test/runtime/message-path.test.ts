@@ -4,29 +4,21 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import type { Env } from '../../src/durable/env.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { CatalogObject } from '../../src/durable/objects/catalog-object.ts';
-import { CodeToolStatusObject } from '../../src/durable/objects/code-tool-status-object.ts';
 import { DirectoryObject } from '../../src/durable/objects/directory-object.ts';
-import { EndpointStatusObject } from '../../src/durable/objects/endpoint-status-object.ts';
-import { ExecutionIndexObject } from '../../src/durable/objects/execution-index-object.ts';
-import { IdentityObject } from '../../src/durable/objects/identity-object.ts';
-import { RateLimitObject } from '../../src/durable/objects/rate-limit-object.ts';
 import { RelicObject } from '../../src/durable/objects/relic-object.ts';
 import { ScheduleObject } from '../../src/durable/objects/schedule-object.ts';
 import { SharedFeedObject } from '../../src/durable/objects/shared-feed-object.ts';
+import { StatusObject } from '../../src/durable/objects/status-object.ts';
 import { here, SESSIONS } from './bindings.ts';
 import { call, execute, newSession, post } from './client.ts';
 
 const OTHERS = {
   CatalogObject,
-  CodeToolStatusObject,
   DirectoryObject,
-  EndpointStatusObject,
-  ExecutionIndexObject,
-  IdentityObject,
-  RateLimitObject,
   RelicObject,
   ScheduleObject,
   SharedFeedObject,
+  StatusObject,
 };
 
 /** `Class.method` of each request, in order. */
@@ -142,7 +134,7 @@ describe('[Z1] a message waits for its session only', () => {
     calls.length = 0;
     const answer = await post(`/agent/session/${id}/message`, { content: 'Hello', stream: false });
     expect(await answer.json()).toMatchObject({ status: 'completed' });
-    expect(asked()).toEqual(['RateLimitObject.take']);
+    expect(asked()).toEqual(['StatusObject.take']);
   });
 
   test('on every surface, also in a session of its own', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { sessionNetwork } from '../../src/durable/network.ts';
 import type { HelperAnswer, HelperRequest, OutboundConnections, OutboundHostRpc } from '../../src/durable/env.ts';
 import type { Network } from '../../src/durable/network.ts';
-import { IdentityObject } from '../../src/durable/objects/identity-object.ts';
+import { StatusObject } from '../../src/durable/objects/status-object.ts';
 import { OutboundHost } from '../../src/durable/objects/outbound-host.ts';
 import { helperOf } from '../../src/durable/outbound-helper.ts';
 import { HelperLost, HelperNotOpened } from '../../src/executors/outbound/connection-pool.ts';
@@ -157,10 +157,10 @@ test('[Z3] a body that is not read does not keep its helper open after an abort'
 
 test('[Z3] a helper that ends fails its requests like a lost connection, and no others', async () => {
   // An object runs the code of a helper, because a test can end objects.
-  Object.assign(IdentityObject.prototype, { open: OutboundHost.prototype.open });
+  Object.assign(StatusObject.prototype, { open: OutboundHost.prototype.open });
   const name = newGroup();
   const open: OutboundHostRpc['open'] = (plan) =>
-    (here.IDENTITY.getByName(name) as unknown as OutboundHostRpc).open(plan);
+    (here.STATUS.getByName(name) as unknown as OutboundHostRpc).open(plan);
   const network = sessionNetwork(PAID, { OutboundHost: { open } });
   await using _ = await occupied(network);
   const group = newGroup();
@@ -320,7 +320,7 @@ async function waiting(group: string): Promise<number> {
 }
 
 async function end(helper: string): Promise<void> {
-  const stub = here.IDENTITY.getByName(helper) as unknown as DurableObjectStub<IdentityObject>;
+  const stub = here.STATUS.getByName(helper) as unknown as DurableObjectStub<StatusObject>;
   await runInDurableObject(stub, (_, state) => state.abort('the helper ends')).catch(() => undefined);
 }
 
@@ -340,13 +340,13 @@ describe('[Z3] a run with 64 calls of tools at once', () => {
       ),
     );
     // Objects run the code of helpers, because a test can end objects.
-    Object.assign(IdentityObject.prototype, {
+    Object.assign(StatusObject.prototype, {
       open(this: { readonly ctx: DurableObjectState } & OutboundHost, plan: null): OutboundConnections {
         return new Noted(this.ctx.id.name ?? '', original.call(this, plan));
       },
     });
     OutboundHost.prototype.open = (plan) => {
-      const helper = here.IDENTITY.getByName(`helper${(helpers += 1)}`) as unknown as OutboundHostRpc;
+      const helper = here.STATUS.getByName(`helper${(helpers += 1)}`) as unknown as OutboundHostRpc;
       return helper.open(plan) as ReturnType<typeof original>;
     };
     vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
@@ -357,7 +357,7 @@ describe('[Z3] a run with 64 calls of tools at once', () => {
   afterAll(() => {
     vi.restoreAllMocks();
     OutboundHost.prototype.open = original;
-    Reflect.deleteProperty(IdentityObject.prototype, 'open');
+    Reflect.deleteProperty(StatusObject.prototype, 'open');
   });
 
   test('[Z3] [S7] [J1] of 64 calls over helpers, one times out and two lose their helper', async () => {

@@ -2,9 +2,11 @@
  * Each class of Durable Objects does its work in workerd: the part of the tests in workerd that belongs to `npm test`. The
  * others are `npm run test:system`.
  */
+import { runInDurableObject } from 'cloudflare:test';
 import { expect, test } from 'vitest';
 import type { Env } from '../../src/durable/env.ts';
-import { here } from './bindings.ts';
+import { statusOf } from '../../src/durable/status.ts';
+import { here, STATUS } from './bindings.ts';
 import { call, execute, newSession, post } from './client.ts';
 
 /** The bindings of objects that each deployment has. */
@@ -34,6 +36,12 @@ context_feeds:
 const relic = (name: string, parameters: unknown): string =>
   `<action type="relic" id="a">${JSON.stringify({ name, parameters })}</action>`;
 
+/** What is stored in the object of a kind. */
+const keysOf = async (kind: string): Promise<string> =>
+  await runInDurableObject(STATUS.getByName(`${kind}/smoke`), (_object, { storage }) =>
+    Array.from(storage.kv.list(), ([key]) => key).join(' '),
+  );
+
 /** A class without a row does not compile. */
 const SMOKE: Readonly<Record<ObjectBinding, Smoke>> = {
   SESSIONS: {
@@ -55,38 +63,6 @@ const SMOKE: Readonly<Record<ObjectBinding, Smoke>> = {
           return sessions.map(({ session_id: one }) => one);
         })
         .toContain(id);
-    },
-  },
-  EXECUTIONS: {
-    does: 'the earlier index has no executions',
-    check: async () => {
-      const page = { limit: 10, after: null };
-      expect(await here.EXECUTIONS.getByName('smoke').approvalsEarlier(null, page)).toMatchObject({
-        entries: [],
-        isEmpty: true,
-      });
-    },
-  },
-  RATES: {
-    does: 'the second request within a minute is refused where one is allowed',
-    check: async () => {
-      const rates = here.RATES.getByName('smoke');
-      expect([await rates.take(1), await rates.take(1)]).toEqual([null, expect.any(Number)]);
-    },
-  },
-  ENDPOINTS: {
-    does: 'the state of an endpoint is kept',
-    check: async () => {
-      const report = {
-        endpoint: 'https://model.example',
-        model: 'm',
-        key: null,
-        state: 'open',
-        failures: 3,
-        next_try_at: Date.now() + 60_000,
-      } as const;
-      await here.ENDPOINTS.getByName('smoke').record(report);
-      expect(await here.ENDPOINTS.getByName('smoke').list()).toMatchObject([report]);
     },
   },
   SCHEDULES: {
@@ -113,13 +89,6 @@ const SMOKE: Readonly<Record<ObjectBinding, Smoke>> = {
       expect(actions.map(({ output }) => output)).toEqual(['kept']);
     },
   },
-  IDENTITY: {
-    does: 'the deployment has one identity',
-    check: async () => {
-      const identity = here.IDENTITY.getByName('smoke');
-      expect(await identity.identity()).toEqual(await identity.identity());
-    },
-  },
   FEEDS: {
     does: 'a shared feed gives its value',
     check: async () => {
@@ -130,12 +99,38 @@ const SMOKE: Readonly<Record<ObjectBinding, Smoke>> = {
       expect(await response.json()).toMatchObject({ feeds: [{ id: 'value', value: { value: 7 } }] });
     },
   },
-  CODE_TOOLS: {
-    does: 'a code tool whose host has ended is suspected',
+  STATUS: {
+    does: 'each kind of shared state is kept, and in an object of its own',
     check: async () => {
-      const tools = here.CODE_TOOLS.getByName('smoke');
-      await tools.died('loop', { host: null, session: 'ses_1' });
-      expect(await tools.states()).toEqual({ setAside: [], suspects: ['loop'] });
+      const report = {
+        endpoint: 'https://model.example',
+        model: 'm',
+        key: null,
+        state: 'open',
+        failures: 3,
+        next_try_at: Date.now() + 60_000,
+      } as const;
+      const [identity, rate, endpoints, tools] = [
+        statusOf(here, 'identity', 'smoke'),
+        statusOf(here, 'rate', 'smoke'),
+        statusOf(here, 'endpoints', 'smoke'),
+        statusOf(here, 'code-tools', 'smoke'),
+      ];
+      await endpoints.recordEndpoint(report);
+      await tools.toolDied('loop', { host: null, session: 'ses_1' });
+      expect({
+        identities: new Set([(await identity.identity()).secret, (await identity.identity()).secret]).size,
+        rates: [await rate.take(1), await rate.take(1), await statusOf(here, 'rate', 'other').take(1)],
+        endpoints: await endpoints.failingEndpoints(),
+        tools: await tools.tools(),
+        objects: new Set(await Promise.all(['identity', 'rate', 'endpoints', 'code-tools'].map(keysOf))),
+      }).toEqual({
+        identities: 1,
+        rates: [null, expect.any(Number), null],
+        endpoints: [expect.objectContaining(report)],
+        tools: { setAside: [], suspects: ['loop'] },
+        objects: new Set(['identity', 'emptyAt', 'endpoints', 'deaths']),
+      });
     },
   },
 };

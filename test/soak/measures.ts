@@ -49,8 +49,8 @@ const FILLS: Readonly<Record<string, number>> = {
   'CatalogObject.manifests': 150,
   'CatalogObject.current': 3,
   'CatalogObject.files': 150,
-  // One counter for each agent.
-  'RateLimitObject._cf_KV': 4,
+  // One counter for each agent, the key of session ids and the model endpoints.
+  'StatusObject._cf_KV': 6,
 };
 
 /** Rows, alarms and databases of the Worker's objects. */

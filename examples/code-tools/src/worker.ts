@@ -5,16 +5,12 @@ export default createWorker(project);
 export {
   CatalogObject,
   CodeToolHost,
-  CodeToolStatusObject,
   DirectoryObject,
-  EndpointStatusObject,
-  ExecutionIndexObject,
-  IdentityObject,
   OutboundHost,
-  RateLimitObject,
   RelicObject,
   ScheduleObject,
   SessionObject,
+  StatusObject,
   SharedFeedObject,
 } from 'cortex-edge';
 export { LocalVectors } from './local-vectors.ts';

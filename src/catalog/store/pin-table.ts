@@ -48,13 +48,13 @@ export class PinTable {
    * Stores the texts separately, because the tools of servers change more often.
    *
    * @param checked when the catalogue was asked for them. Default: they are not from a catalogue
-   * @returns `text` or `text++mcp`, each the id of a text (runs of earlier versions have a third one between them); with `checked`,
-   *   followed by `@revision.time`: a run's row then says how old its definitions are, and costs no further row
+   * @returns `text` or `text+mcp`, each the id of a text; with `checked`, followed by `@revision.time`: a run's row then says
+   *   how old its definitions are, and costs no further row
    */
   store({ text, mcp = null }: PinnedTexts, checked: Checked | null = null): string {
     const known = new Set([...this.#last.values()].map(({ id }) => id));
     const ids = [this.#keep('text', text), ...(mcp === null ? [] : [this.#keep('mcp', mcp)])];
-    const pin = ids.join('++');
+    const pin = ids.join('+');
     this.#issued.delete(pin);
     this.#issued.add(pin);
     if (ids.some((id) => !known.has(id))) this.#deleteUnused();
@@ -63,7 +63,7 @@ export class PinTable {
 
   /** @param pin the result of `store`. @returns null if it is not stored */
   read(pin: string): PinnedTexts | null {
-    const [textId = '', , mcpId] = idsIn(pin);
+    const [textId = '', mcpId] = idsIn(pin);
     const text = this.#read('text', textId);
     if (text === null) return null;
     return { text, ...(mcpId === undefined ? {} : { mcp: this.#read('mcp', mcpId) }) };
@@ -117,7 +117,7 @@ function idsIn(pin: string): string[] {
   return (pin.split('@', 1)[0] ?? '').split('+');
 }
 
-/** When the catalogue was asked for what this pin refers to; null: it was not, or an earlier version stored the pin. */
+/** When the catalogue was asked for what this pin refers to; null: it was not. */
 export function checkedIn(pin: string): Checked | null {
   const [, revision, checkedAt] = /@(\d+)\.(\d+)$/.exec(pin) ?? [];
   return revision === undefined ? null : { revision: Number(revision), checkedAt: Number(checkedAt) };

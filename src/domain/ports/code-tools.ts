@@ -7,7 +7,7 @@ import type { SessionRecord } from '../session.ts';
 export interface CodeToolCall {
   readonly name: string;
   readonly parameters: JsonObject;
-  /** They are parsed. Absent: a record of an earlier version, in which the tool parses them when it runs. */
+  /** They are parsed. Absent: the tool parses them when it runs. */
   readonly parsed?: true;
   /** The same for every attempt of an action. */
   readonly idempotencyKey: string;

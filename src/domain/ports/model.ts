@@ -103,8 +103,6 @@ export type ModelDelta =
       readonly ending?: number;
       /** The next delta continues this one: it was cut for storage. */
       readonly more?: true;
-      /** The call starts at its closing brace, as it did in the record of an earlier version. */
-      readonly isEager?: true;
     }
   /** Information for the readers of the run, for example that a fallback model answers. */
   | {

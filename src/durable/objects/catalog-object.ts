@@ -39,8 +39,6 @@ export class CatalogObject extends DurableObject<Env> implements CatalogRpc {
 
   /** Reading YAML needs a lot of code, so it is loaded on first use and not when a Worker starts. */
   #store(): Promise<ManifestStore> {
-    // Names of members of results, which an earlier version has learned.
-    if (this.#opened === null) this.ctx.storage.sql.exec('DROP TABLE IF EXISTS result_shapes');
     this.#opened ??= import('../../catalog/store/store.ts').then(
       (module) =>
         new module.ManifestStore(

@@ -3,8 +3,8 @@
  * their answers, so it may lag behind them.
  */
 import { DurableObject } from 'cloudflare:workers';
-import type { DirectoryEntry, DirectoryPage, DirectoryRecord, DirectoryRows } from '../../domain/directory.ts';
-import type { ExecutionEntry, ExecutionRows, ExecutionsPage } from '../../domain/execution.ts';
+import type { DirectoryPage, DirectoryRecord, DirectoryRows } from '../../domain/directory.ts';
+import type { ExecutionRows, ExecutionsPage } from '../../domain/execution.ts';
 import type { ApprovalsPage, OpenApproval } from '../../engine/actions/approval-list.ts';
 import { ApprovalTable } from '../../policies/approval-table.ts';
 import { DirectoryShard } from '../../policies/directory-shard.ts';
@@ -20,10 +20,6 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
 
   write(record: DirectoryRecord): void {
     this.#shard.write(record);
-  }
-
-  record(record: Pick<DirectoryRecord, 'incarnation' | 'number'> & { readonly entry: DirectoryEntry }): void {
-    this.#shard.record(record);
   }
 
   forget(sessionId: string, incarnation: string): void {
@@ -48,10 +44,5 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
 
   approvals(page: ApprovalsPage): OpenApproval[] {
     return this.#approvals.list(page);
-  }
-
-  takeEarlier(runs: readonly ExecutionEntry[], approvals: readonly OpenApproval[]): void {
-    this.#shard.take(runs);
-    for (const approval of approvals) this.#approvals.add(approval.session_id, approval);
   }
 }

@@ -75,11 +75,6 @@ export class ScheduleObject extends DurableObject<Env> implements ScheduleRpc {
     return readSettings(this.env).intervals.cronMinMs;
   }
 
-  /** Whether schedules were ever stored here. */
-  isKept(): boolean {
-    return this.ctx.storage.kv.get<string | null>('owner') !== undefined;
-  }
-
   /** Due times, soonest first. */
   upcoming(): readonly KeptSchedule[] {
     return this.#all().sort((a, b) => a.nextAt - b.nextAt);

@@ -40,8 +40,7 @@ import { ApprovalsOutbox } from '../approvals.ts';
 import { approvalsOfChildren, childSessions, deleteChildren, spentByChildren } from '../children.ts';
 import { codeToolsOf } from '../code-tools.ts';
 import { mcpAccess, mcpServersOf } from '../mcp.ts';
-import { directoryIndex } from '../directory.ts';
-import { approvalsIndex } from '../executions.ts';
+import { directoryIndex, shardFor } from '../directory.ts';
 import { DeletedFiles } from '../deleted-files.ts';
 import { ForkedSession } from '../fork.ts';
 import type { SendFork } from '../fork.ts';
@@ -55,6 +54,7 @@ import { newId, newIncarnation, platformBodies, platformClock, platformQueue } f
 import { edgeRelics, forgetRelics } from '../relics.ts';
 import { egressOf, fileFetchOf, outboundOf, runnerOf } from '../runner.ts';
 import { sharedFeeds } from '../shared-feeds.ts';
+import { statusOf } from '../status.ts';
 import { telemetryOf } from '../telemetry.ts';
 import type { TelemetryOutbox } from '../../telemetry/outbox.ts';
 import { userFacts } from '../user-facts.ts';
@@ -68,7 +68,7 @@ import { replyOf, valueOf } from '../reply.ts';
 import type { Reply } from '../reply.ts';
 import { durableSql } from '../sql-storage.ts';
 
-/** @returns an error if newer code has written the storage; then nothing is read or written (J9) */
+/** @returns an error if code of another schema has written the storage; then nothing is read or written (J9) */
 function openJournal(storage: DurableObjectStorage): Journal | EngineError {
   try {
     return new Journal(durableSql(storage));
@@ -144,7 +144,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     this.#app = this.#openApp();
   }
 
-  /** @throws EngineError `schema_too_new` */
+  /** @throws EngineError `schema_too_new` or `schema_too_old` */
   get #session(): Session {
     if (this.#opened instanceof EngineError) throw this.#opened;
     return this.#opened;
@@ -204,7 +204,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
       sessionId: () => this.#session.record.session_id,
       index: () => {
         const { owner, session_id: id } = this.#session.record;
-        return approvalsIndex(this.env, owner, id);
+        return shardFor(this.env, owner, id);
       },
       ids: () => this.#session.openApprovalIds,
       open: (page) => this.#session.openApprovals(page),
@@ -284,7 +284,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
     const { rateLimit } = readSettings(this.env);
     if (rateLimit === null) return null;
     const { owner, agent } = this.#session.record;
-    const retryAfterMs = await this.env.RATES.getByName(JSON.stringify([owner, agent])).take(rateLimit);
+    const retryAfterMs = await statusOf(this.env, 'rate', JSON.stringify([owner, agent])).take(rateLimit);
     return retryAfterMs === null ? null : rateLimited(agent, rateLimit, retryAfterMs);
   }
 

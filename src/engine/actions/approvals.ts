@@ -25,7 +25,7 @@ import type { ResolvedCall } from '../run/resolve-names.ts';
 import { actionInFullSession } from '../session/session-full.ts';
 import type { OpenRequest } from './approval-list.ts';
 import type { ActionScope } from './action-scope.ts';
-import { approvalNotRecorded, checkCall } from './call-check.ts';
+import { checkCall } from './call-check.ts';
 import type { Policies } from '../policy/policies.ts';
 import { isSame } from './shown-parameters.ts';
 import { Questions, shownQuestion } from './questions.ts';
@@ -86,12 +86,7 @@ export class Approvals {
     return { key, error: null };
   }
 
-  /** Events of an earlier version have no `bytes`. */
-  #opened(
-    key: ActionKey,
-    seq: number,
-    { approval_id: id, bytes = 0, question }: EventData['approval_requested'],
-  ): void {
+  #opened(key: ActionKey, seq: number, { approval_id: id, bytes, question }: EventData['approval_requested']): void {
     this.#open.set(key, { id, since: this.#scope.context.clock.now() });
     this.#scope.calls.requested(key, seq);
     this.#bytes += bytes;
@@ -122,7 +117,6 @@ export class Approvals {
     const call = calls.final(key);
     const asked = calls.asked(key);
     names.forget(key);
-    if (call === null || asked === null) return { error: approvalNotRecorded(action) };
     const isChecked = (hasRun || calls.isPrepared(key)) && call.spent !== true;
     const error = isChecked ? null : checkCall(action, call, context, this.#meter);
     // A validation that takes too much work is repeated when the action runs.

@@ -145,14 +145,14 @@ export class Attempts {
   /** Runs an attempt once this turn is durable. */
   #run(
     { key, attempt, timeoutMs, budget }: Start,
-    resolved: ResolvedCall | null,
+    resolved: ResolvedCall,
     procedure: Procedure,
     isRecovered = false,
   ): void {
     const { context, log, inputQueue, actions, calls } = this.#scope;
     const action = actions.declaration(key);
     const isPrepared = calls.isPrepared(key);
-    const { parameters, inputs } = resolved ?? { parameters: {}, inputs: {} };
+    const { parameters, inputs } = resolved;
     const tool = toolOf(action, context.resolved);
     const abort = new AbortController();
     this.#running.set(key, { attempt, abort });
@@ -207,7 +207,7 @@ export class Attempts {
   #contextOf(
     key: ActionKey,
     attempt: number,
-    given: { readonly signal: AbortSignal; readonly memory: UserMemory | null; readonly call: ResolvedCall | null },
+    given: { readonly signal: AbortSignal; readonly memory: UserMemory | null; readonly call: ResolvedCall },
   ): ActionContext {
     const { context, inputQueue } = this.#scope;
     const { signal, memory, call } = given;
@@ -253,9 +253,9 @@ export class Attempts {
   }
 
   /** The policies also decide about redirects (C9). */
-  #fetchOf(key: ActionKey, call: ResolvedCall | null, signal: AbortSignal): ActionContext['fetch'] {
+  #fetchOf(key: ActionKey, call: ResolvedCall, signal: AbortSignal): ActionContext['fetch'] {
     const { fetch, policies = [] } = this.#scope.context;
-    if (policies.length === 0 || call === null) return fetch;
+    if (policies.length === 0) return fetch;
     const redirectRefusal = async (url: string): Promise<string | null> =>
       await this.#policies.redirectRefusal(key, call, url, signal);
     // Only a request to the URL in the parameters: of another one, policies know nothing.

@@ -20,20 +20,18 @@ type Context = Pick<RunContext, 'journal' | 'pacer' | 'resolved'>;
 /**
  * Resolves when the call may begin.
  *
- * @param call null if an approved call was not recorded
  * @param isPrepared its parameters were checked before its judgement
  * @returns why it must not begin; null if it may
  * @throws the signal's reason if it aborts first
  */
 export async function admitCall(
   action: ActionDeclaration,
-  call: ResolvedCall | null,
+  call: ResolvedCall,
   context: Context,
   signal: AbortSignal,
   isPrepared = false,
 ): Promise<ActionError | null> {
   if (context.journal.full) return actionInFullSession();
-  if (call === null) return approvalNotRecorded(action);
   if (isPrepared) return null;
   const { renderedChars = 0 } = call;
   const passOnSteps = (action.span.end - action.span.start + renderedChars) * limits.parameterCharSteps;
@@ -68,10 +66,4 @@ export function checkCall(
 function quotaExceeded(): ActionError {
   const message = `The references of this run would add more than ${limits.runSubstitutedChars} characters in total`;
   return { code: 'reference_quota', message, retryable: false };
-}
-
-/** For a run parked by an earlier version, which stored no call: what would run now is not what was approved. */
-export function approvalNotRecorded({ id }: ActionDeclaration): ActionError {
-  const message = `Action "${id}" was approved, but the approved call was not recorded: declare the action again`;
-  return { code: 'approval_not_recorded', message, retryable: false };
 }

@@ -10,6 +10,7 @@
  *  2. A recorded call of a code tool is not parsed again.
  */
 import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
+import { EngineError } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
@@ -76,19 +77,20 @@ export class Calls {
     return this.#judgedAt.has(key) && codeToolOf(this.#actions.declaration(key), this.#context.resolved) !== null;
   }
 
-  /** @returns null if an earlier version requested approval and stored no call */
-  asked(key: ActionKey): ResolvedCall | null {
+  /** As the model asked. */
+  asked(key: ActionKey): ResolvedCall {
     const seq = this.#askedAt.get(key);
-    return seq === undefined ? this.#names.resolve(key) : askedCallOf(this.#context.journal.stateAt(seq));
+    if (seq === undefined) return this.#names.resolve(key);
+    const state = this.#context.journal.stateAt(seq);
+    return storedCall(state, 'asked') ?? recordedCall(state);
   }
 
-  /** @returns null if an earlier version requested approval and stored no call */
-  final(key: ActionKey): ResolvedCall | null {
+  /** As it is judged, shown, approved and executed. */
+  final(key: ActionKey): ResolvedCall {
     const { journal, resolved } = this.#context;
     const seq = this.#askedAt.get(key);
     const judgedAt = this.#judgedAt.get(key);
-    const call = seq === undefined ? this.#names.resolve(key) : callOf(journal.stateAt(seq));
-    if (call === null) return null;
+    const call = seq === undefined ? this.#names.resolve(key) : recordedCall(journal.stateAt(seq));
     const action = this.#actions.declaration(key);
     if (codeToolOf(action, resolved) !== null && this.#prepared.has(key)) {
       const judged = seq === undefined && judgedAt !== undefined ? callOf(journal.stateAt(judgedAt)) : null;
@@ -148,13 +150,16 @@ function withParsedUrl(parameters: JsonObject): JsonObject {
   return href === undefined || href === url ? parameters : { ...parameters, url: href };
 }
 
-/** The call in an event's state; null in an event of an earlier version that stored none. */
+/** The final call in an event's state; null if it has none. */
 export function callOf(state: JsonObject | null): ResolvedCall | null {
   return storedCall(state, 'call');
 }
 
-function askedCallOf(state: JsonObject | null): ResolvedCall | null {
-  return storedCall(state, 'asked') ?? storedCall(state, 'call');
+/** The same of a request for an approval. @throws EngineError `internal` if it has none */
+function recordedCall(state: JsonObject | null): ResolvedCall {
+  const call = callOf(state);
+  if (call === null) throw new EngineError('internal', 'The call of an approval was not recorded');
+  return call;
 }
 
 function storedCall(state: JsonObject | null, member: 'call' | 'asked'): ResolvedCall | null {

@@ -57,7 +57,7 @@ export class ClientCalls {
     this.#interrupted.clear();
   }
 
-  #check({ key, attempt }: Call, resolved: ResolvedCall | null): void {
+  #check({ key, attempt }: Call, resolved: ResolvedCall): void {
     const { context, log, inputQueue, actions, calls } = this.#scope;
     const action = actions.declaration(key);
     const isPrepared = calls.isPrepared(key);
@@ -72,7 +72,7 @@ export class ClientCalls {
     const checked = async (): Promise<RunInput> => {
       const refusal = this.#unavailable(key) ?? (await admitCall(action, resolved, context, abort.signal, isPrepared));
       if (refusal !== null) return failed(refusal);
-      const parameters = redactJson(resolved?.parameters ?? {}, context.redact) as ResolvedCall['parameters'];
+      const parameters = redactJson(resolved.parameters, context.redact) as ResolvedCall['parameters'];
       const tooLarge = this.#reserve(action, JSON.stringify(parameters));
       return tooLarge === null ? { type: 'client_called', key, parameters } : failed(tooLarge);
     };

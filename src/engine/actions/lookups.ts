@@ -9,7 +9,6 @@
  *  2. Names are pinned at the lookup, so the call that was looked up is the call that runs (P12).
  */
 import type { ActionKey } from '../../domain/action.ts';
-import { EngineError } from '../../domain/errors.ts';
 import type { Json } from '../../domain/json.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { RunInput } from '../run/run-input.ts';
@@ -78,7 +77,6 @@ export class Lookups {
     const tool = toolOf(action, context.resolved);
     const call = (): ResolvedCall => {
       const found = calls.asked(key);
-      if (found === null) throw new EngineError('internal', `The approved call of action ${key} was not recorded`);
       if (found.warnings.length > 0) this.#warnings.set(key, found);
       return found;
     };

@@ -95,14 +95,13 @@ export class GenerationBlocks {
 
   /**
    * @param broke the generation ended early: a response that is not closed answers nothing (P15)
-   * @param counts whether a response without text answers; only in the record of an earlier version (P10)
    * @returns null for a response that answers nothing
    */
-  closeResponse(unclosed: boolean, broke: boolean, counts: boolean): Closed | null {
+  closeResponse(unclosed: boolean, broke: boolean): Closed | null {
     const isCut = broke && unclosed;
     this.#segments.close(unclosed, isCut);
     const { final, refers, hasReferences, isBlank } = this.#response;
-    if ((isBlank && !counts) || isCut) return null;
+    if (isBlank || isCut) return null;
     this.#offersAnswer ||= final !== false;
     return { final, refers: [...refers], hasReferences };
   }

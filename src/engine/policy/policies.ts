@@ -95,14 +95,14 @@ export class Policies {
     const codeTool = codeToolOf(action, context.resolved);
     if (isRecovered && codeTool !== null) await codeTools?.lost(codeTool.name).catch(() => undefined);
     const prepared = await prepareCall(action, asked, context, signal);
-    if ('error' in prepared) return { ...PREPARED, key, result: prepared, verdict: null };
+    if ('error' in prepared) return { type: 'policy_judged', key, result: prepared, verdict: null };
     const { call } = prepared;
     const found = shown(await judgeCall(policies, subjectOf(action, call, about), pacer, signal), redact);
     const isChanged = codeTool !== null && !isSame(asked.parameters, call.parameters);
     // The values that its names had, and those that cannot be computed again, are stored with an event.
     const verdict = found ?? (isChanged || names.hasOutside(key) ? UNRULED : null);
     return {
-      ...PREPARED,
+      type: 'policy_judged',
       key,
       result: this.#resultOf(action, verdict),
       verdict,
@@ -146,11 +146,10 @@ export class Policies {
   }
 
   /** The judgement counts: records it. @returns the scheduler's input; null if the action has ended since */
-  judged({ key, result, verdict, prepared, call, shown: parameters = {} }: Judged): Omit<Decided, 'at'> | null {
+  judged({ key, result, verdict, call, shown: parameters = {} }: Judged): Omit<Decided, 'at'> | null {
     if (!this.#pending.delete(key)) return null;
     const { context, log, actions, names, calls } = this.#scope;
-    const how = prepared === undefined ? {} : { prepared };
-    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict, ...how });
+    log.record({ type: 'policy_judged', at: context.clock.now(), key, result, verdict });
     let recordedAt: number | null = null;
     if (verdict !== null) {
       const { message, ...rule } = verdict;
@@ -161,7 +160,7 @@ export class Policies {
       if (!log.wasRecorded(seq)) names.recorded(key, seq);
       if (verdict.decision === 'ask') this.#asking.set(key, verdict);
     }
-    if (prepared === true) calls.judged(key, recordedAt);
+    calls.judged(key, recordedAt);
     return { type: 'policy_judged', key, result };
   }
 
@@ -182,8 +181,6 @@ export class Policies {
   }
 }
 
-const PREPARED = { type: 'policy_judged', prepared: true } as const;
-
 /** No rule applies. */
 const UNRULED: PolicyVerdict = { decision: 'allow', source: 'runtime', rule: 0, message: null };
 
@@ -196,5 +193,5 @@ function shown(verdict: PolicyVerdict | null, redact: (text: string) => string):
 /** The call could not be prepared, for a reason that neither the model nor the tool has given. */
 function unprepared(key: ActionKey, fault: unknown): Judged {
   const error = { code: 'executor_fault', message: messageOf(fault), retryable: false };
-  return { ...PREPARED, key, result: { error }, verdict: null };
+  return { type: 'policy_judged', key, result: { error }, verdict: null };
 }

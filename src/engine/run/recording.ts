@@ -18,7 +18,7 @@ export function recordInput(
   const posted = source.type === 'text' && source.text !== null;
   const recordPieces = (pieces: readonly StreamPiece[]): void => {
     for (const piece of pieces) {
-      if ('delta' in piece) log.record({ type: 'tool_call', at, delta: piece.delta, waits: true });
+      if ('delta' in piece) log.record({ type: 'tool_call', at, delta: piece.delta });
       else if (posted) log.record({ type: 'posted_text', at, chars: piece.text.length });
       else log.record({ type: 'text', at, text: piece.text });
     }
@@ -91,10 +91,7 @@ export function inputOf(
     case 'posted_text':
       return reread(generations.rereadPosted(recorded.chars), generations);
     case 'tool_call':
-      return reread(
-        { delta: recorded.waits === true ? recorded.delta : { ...recorded.delta, isEager: true } },
-        generations,
-      );
+      return reread({ delta: recorded.delta }, generations);
     case 'generation_ended':
       return { ...recorded, ...generations.rereadEnd(recorded.finish) };
     case 'attempt_ended': {

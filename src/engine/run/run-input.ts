@@ -98,13 +98,12 @@ export type RunInput =
     }
   | { readonly type: 'recalled'; readonly key: ActionKey; readonly found: LookupResult }
   /**
-   * What the policies say. `prepared`: its call was completed, checked and parsed before; absent in a record of an earlier
-   * version. `verdict`: its event; null if there is none. `call`: the final call, if it cannot be computed again; stored with
-   * the event. `shown`: what the event shows of the call. Both are absent in a record.
+   * What the policies say of a call that was completed, checked and parsed before. `verdict`: its event; null if there is none.
+   * `call`: the final call, if it cannot be computed again; stored with the event. `shown`: what the event shows of the call.
+   * Both are absent in a record.
    */
   | (Scheduled<'policy_judged'> & {
       readonly verdict: PolicyVerdict | null;
-      readonly prepared?: true;
       readonly call?: JsonObject;
       readonly shown?: Pick<EventData['policy_applied'], 'parameters' | 'parameters_cut'>;
     })
@@ -136,7 +135,7 @@ export type RecordedInput = { readonly at: number } & (
     >
   | (Scheduled<'timer_fired'> & { readonly random: number })
   | (Scheduled<'approval_resolved'> & { readonly more?: true })
-  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null; readonly prepared?: true })
+  | (Scheduled<'policy_judged'> & { readonly verdict: PolicyVerdict | null })
   /** Its content is in its event. */
   | { readonly type: 'message_received' }
   /** Why an approval could not be requested for an action (J8). */
@@ -153,8 +152,7 @@ export type RecordedInput = { readonly at: number } & (
   | { readonly type: 'text'; readonly text: string }
   /** Number of further characters of the posted text, which is already in the journal. */
   | { readonly type: 'posted_text'; readonly chars: number }
-  /** `waits`: unsafe calls wait for their confirmation; absent in the record of an earlier version (N4). */
-  | { readonly type: 'tool_call'; readonly delta: ToolCallDelta; readonly waits?: true }
+  | { readonly type: 'tool_call'; readonly delta: ToolCallDelta }
   | GenerationEnded
   /** `error` is null for a success. `question`: it has ended with a question, which is in the event of its request. */
   | {

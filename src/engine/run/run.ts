@@ -127,8 +127,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
         actions.settlements.reject(event.rejection);
         return decide({ type: 'action_refused', at, rejection: event.rejection });
       case 'response_completed': {
-        const recorded = log.replaying ? (replay?.answerOf(log.iteration) ?? null) : null;
-        const closed = generations.blocks.closeResponse(event.unclosed, broke, recorded?.missing === false);
+        const closed = generations.blocks.closeResponse(event.unclosed, broke);
         if (closed !== null) decide({ type: 'response_closed', at, ...closed });
         return;
       }

@@ -42,8 +42,8 @@ interface Listed extends Whose {
   readonly number: number;
   /** The entry that the index has, as JSON; null: unknown, or the session has none. */
   readonly entry: string | null;
-  /** The runs that it has. Absent: an earlier version has written this. */
-  readonly runs?: ListedRuns;
+  /** The runs that it has. */
+  readonly runs: ListedRuns;
 }
 
 interface Retry {
@@ -61,7 +61,7 @@ export interface ListedSession {
   /** It has no run yet. */
   readonly isNew: boolean;
   /** @param known see run-listing.ts */
-  readonly runs: (known: ListedRuns | null | 'unknown') => UnlistedRuns;
+  readonly runs: (known: ListedRuns | null) => UnlistedRuns;
 }
 
 export interface DirectoryOutboxPorts {
@@ -94,7 +94,8 @@ export class DirectoryOutbox {
     if (current === null) return false;
     const listed = this.#listed;
     if (current.entry !== null && JSON.stringify(current.entry) !== (listed?.entry ?? null)) return true;
-    return lacks(current.runs(runsIn(listed)), runsIn(listed));
+    const known = listed?.runs ?? null;
+    return lacks(current.runs(known), known);
   }
 
   /** Whether the index must still forget a deleted session. */
@@ -181,7 +182,7 @@ export class DirectoryOutbox {
     const { whose, entry } = found;
     const { owner, session_id, incarnation } = whose;
     const known = this.#listed;
-    const { entries: runs, listed } = found.runs(runsIn(known));
+    const { entries: runs, listed } = found.runs(known?.runs ?? null);
     const reserved = this.#reserved;
     this.#reserved = null;
     const number = reserved ?? (known?.number ?? 0) + 1;
@@ -240,14 +241,9 @@ export class DirectoryOutbox {
 
 const NO_RUNS: ListedRuns = { through: 0, open: [] };
 
-/** Of a note without runs, an earlier version has listed some elsewhere. */
-function runsIn(listed: Listed | null): ListedRuns | null | 'unknown' {
-  return listed === null ? null : (listed.runs ?? 'unknown');
-}
-
 /** Whether a write is due; a run that has only begun is noted with the next one. */
-function lacks({ entries, listed }: UnlistedRuns, known: ListedRuns | null | 'unknown'): boolean {
+function lacks({ entries, listed }: UnlistedRuns, known: ListedRuns | null): boolean {
   if (entries.length > 0) return true;
   // Further runs may follow those that were read.
-  return known !== 'unknown' && listed.through >= (known?.through ?? 0) + limits.listedRuns;
+  return listed.through >= (known?.through ?? 0) + limits.listedRuns;
 }

@@ -2,8 +2,8 @@
 import type { NoteStorage } from '../../domain/ports/storage.ts';
 
 /**
- * New notes of a session go to the session. What the object's own storage has remains visible: notes about deleted sessions,
- * and those of a session of an earlier version, until they are replaced.
+ * New notes of a session go to the session. What the object's own storage has, notes about deleted sessions, remains visible
+ * until it is replaced.
  *
  * @param ofSession returns null if the object has no session
  * @param ofObject outlives the session

@@ -26,15 +26,11 @@ export function listedSession(session: ListingSource): ListedSession | null {
 /**
  * At most `limits.listedRuns` runs, oldest first; a write of them may make further ones visible.
  *
- * @param known null: the index has none; `'unknown'`: an earlier version has listed runs without a note, so the latest ones
- *   are listed again
+ * @param known null: the index has none
  */
-function unlistedRuns(session: ListingSource, known: ListedRuns | null | 'unknown'): UnlistedRuns {
+function unlistedRuns(session: ListingSource, known: ListedRuns | null): UnlistedRuns {
   const { record, runCount } = session;
-  const listed =
-    known === 'unknown'
-      ? { through: Math.max(0, runCount - limits.relistedRuns), open: [] }
-      : (known ?? { through: 0, open: [] });
+  const listed = known ?? { through: 0, open: [] };
   const entries: ExecutionEntry[] = [];
   const open: [number, boolean][] = [];
   const through = Math.min(runCount, listed.through + limits.listedRuns);

@@ -103,7 +103,7 @@ export function currentAgent(ports: Ports): ResolvedAgent | null {
  * The patterns that bind the session since a run (C9): those of the run's definition, else those that were known before.
  *
  * @param input of the run; empty before the first run
- * @returns null if they are unknown: the definition cannot be read, and an earlier version has stored no patterns
+ * @returns null if they are unknown: the definition cannot be read, and no patterns are stored
  */
 export function definedPatterns(ports: DefinitionPorts, input: RunRecord['input']): readonly string[] | null {
   const { patterns } = input;

@@ -51,7 +51,7 @@ export interface ToolCallOptions extends Pick<ParserOptions, 'json' | 'actionsLe
 /** A call that became an action, accepted or not, as later requests show it in the conversation. */
 export interface NativeCall {
   readonly actionId: string;
-  /** The action's position in its generation. Absent in data stored by earlier versions. */
+  /** The action's position in its generation. Absent in a history that a client has given. */
   readonly ordinal?: number;
   readonly type: ActionType;
   /** The endpoint's id for the call, or the action's id if the endpoint's id is not unique. */
@@ -91,7 +91,6 @@ interface Call {
   readonly ordinal: number;
   readonly index: number;
   readonly ending: number;
-  readonly isEager: boolean;
   id: string | null;
   name: string | null;
   extra: JsonObject | null;
@@ -222,7 +221,7 @@ class Reader implements ToolCallReader {
     this.#events.push({ type: 'action_opened', actionType, name, mode: 'async' });
   }
 
-  #begin({ index, id: given, ending = 0, isEager }: ToolCallDelta): Call {
+  #begin({ index, id: given, ending = 0 }: ToolCallDelta): Call {
     // Each new call is compared with the ids of all others. Some servers repeat an id with every piece.
     this.#bytes += bytesOf(given ?? '');
     const { numbering } = this.#options;
@@ -232,7 +231,6 @@ class Reader implements ToolCallReader {
       ordinal,
       index,
       ending,
-      isEager: isEager === true,
       id: null,
       name: null,
       extra: null,
@@ -353,8 +351,7 @@ class Reader implements ToolCallReader {
     else this.#declare(call);
   }
 
-  #mustWait({ name, isEager }: Call, print: string): boolean {
-    if (isEager) return false;
+  #mustWait({ name }: Call, print: string): boolean {
     const { typeOf, unsafe, hasParameters } = this.#options;
     const type = typeOf(name ?? '');
     return unsafe?.(type, name ?? '') === true || (print === EMPTY && hasParameters?.(type, name ?? '') === true);

@@ -41,7 +41,7 @@ function latestOf(generations: readonly (readonly ActionReport[])[]): ReadonlySe
 export function calledResults({ calls = [], results }: Generation): Map<NativeCall, ActionReport> {
   const found = new Map<NativeCall, ActionReport>();
   for (const call of calls) {
-    // By position. Conversations stored by an earlier version have ids only.
+    // By position. Histories that clients have given have ids only.
     const report =
       results.find(({ ordinal }) => ordinal != null && ordinal === call.ordinal) ??
       results.find(({ id, ordinal }) => id === call.actionId && (ordinal === undefined || call.ordinal === undefined));

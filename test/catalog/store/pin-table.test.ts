@@ -49,13 +49,6 @@ describe('[J2] [M4] pinned definitions', () => {
     expect(open().read(first)).toEqual({ text: 'text 0' });
   });
 
-  test('of runs of an earlier version are read: their second text is not the tools of servers', () => {
-    const pins = kit().open();
-    const [text, , mcp] = pins.store({ text: 'text', mcp: '[]' }).split('+');
-    expect(pins.read(`${text}+shapes`)).toEqual({ text: 'text' });
-    expect(pins.read(`${text}+shapes+${mcp}@7.8`)).toEqual({ text: 'text', mcp: '[]' });
-  });
-
   test('may be longer than a row', () => {
     const { open } = kit();
     const texts = { text: 'ä'.repeat(1_200_000) };

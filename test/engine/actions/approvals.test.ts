@@ -174,17 +174,6 @@ describe('[J8] the approved call is executed', () => {
     await stage.approve();
     expect(stage.calls.at(-1)?.parameters).toEqual({ to: 'Ann' });
   });
-
-  test('an approval from a version that stored no call is not executed', async () => {
-    const stage = await scene();
-    await stage.run(ACTION('a', 'pay', { to: 'Ann' }));
-    stage.disk.exec(`UPDATE events SET state = json_remove(state, '$.call') WHERE type = 'approval_requested'`);
-    await stage.start();
-    await stage.approve();
-    expect(stage.calls).toEqual([]);
-    const end = stage.events.find(({ type }) => type === 'action_failed');
-    expect(membersOf(end)['error']).toMatchObject({ code: 'approval_not_recorded' });
-  });
 });
 
 describe('[P12] [S7] parameters are resolved once, without approval too', () => {

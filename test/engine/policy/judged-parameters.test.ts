@@ -140,25 +140,6 @@ describe('[K2] [C9] the parameters of a code tool', () => {
     expect(project.parsed).toHaveLength(1);
   });
 
-  test('[J9] in a record of an earlier version, which parsed an approved call when it ran, are parsed then', async () => {
-    const project = new Project([PAY]);
-    const stage = await withProject(project, { policies: [rule('ask')] });
-    await stage.run(ACTION('a', 'pay', { to: 'Ann', sum: 1, key: 'k' }));
-    for (const change of [
-      `replace(state, '"prepared":true', '"note":true')`,
-      `json_remove(state, '$.asked')`,
-      `replace(state, '"to":"ann!"', '"to":"Ann"')`,
-    ]) {
-      stage.disk.exec(`UPDATE events SET state = ${change} WHERE state IS NOT NULL`);
-    }
-    const { faults } = await stage.start();
-    await stage.decide();
-    await stage.ended();
-    expect(faults).toEqual([]);
-    expect(project.ran).toEqual([{ to: 'ann!', sum: 1, key: 'k' }]);
-    expect(project.parsed).toHaveLength(1);
-  });
-
   test.each(['never', 'always'] as const)(
     '[P6] calls that ask the same are equal, although a default differs each time (approval: %s)',
     async (approval) => {

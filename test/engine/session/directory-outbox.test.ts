@@ -66,8 +66,8 @@ const runEntry = (run: number, status: string): ExecutionEntry => ({
 });
 
 /** As run-listing.ts, of runs that end in order. */
-const listing = (known: ListedRuns | null | 'unknown'): UnlistedRuns => {
-  const listed = known === null || known === 'unknown' ? { through: 0, open: [] } : known;
+const listing = (known: ListedRuns | null): UnlistedRuns => {
+  const listed = known ?? { through: 0, open: [] };
   const isNew = (run: number): boolean =>
     run > listed.through || (listed.open.some(([one]) => one === run) && runs.get(run) !== 'waiting');
   const found = [...runs].filter(([run]) => isNew(run));

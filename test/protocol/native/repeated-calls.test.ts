@@ -483,12 +483,6 @@ describe('[N4] an unsafe call starts when it is confirmed', () => {
     expect(started(without.feed(delta('{}', { name: 'look' })))).toEqual(['call_1']);
   });
 
-  test('[J2] at its closing brace in the record of an earlier version, which started it there', () => {
-    const calls = reader();
-    expect(started(calls.feed(delta(A, { isEager: true })))).toEqual(['call_1']);
-    expect(started(calls.end(false))).toEqual([]);
-  });
-
   test('a safe call that is sent again with other arguments runs once, with the first ones', () => {
     const calls = reader();
     const events = [calls.feed(delta(A, { name: 'look' })), calls.feed(delta('{"to":"AB"}', { name: 'look' }))].flat();
