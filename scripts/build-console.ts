@@ -1,11 +1,10 @@
 /**
- * Builds the console into console/dist/, which the Worker serves as static assets (wrangler.toml). The names of scripts and
- * styles contain a hash of their content, so that browsers may keep them forever. Does nothing if no source is newer than
- * the last build.
+ * Builds the console into console/dist/, which the Worker serves as static assets (wrangler.toml). What the first view does
+ * without is in scripts of their own. The names of scripts and styles contain a hash of their content, so that browsers may
+ * keep them forever. Does nothing if no source is newer than the last build.
  *
  * usage: node scripts/build-console.ts [--watch]
  */
-import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   mkdirSync,
@@ -42,8 +41,12 @@ const pages: Plugin = {
 
 const options = {
   entryPoints: { console: join(SOURCE, 'main.tsx') },
+  entryNames: '[name]-[hash]',
+  chunkNames: 'console-[name]-[hash]',
   outdir: ASSETS,
+  metafile: true,
   bundle: true,
+  splitting: true,
   write: false,
   minify: true,
   format: 'esm',
@@ -63,23 +66,26 @@ const options = {
 } satisfies BuildOptions;
 
 /** The page names the files of this build. Files of earlier builds are removed last. */
-function writeFiles({ outputFiles }: BuildResult<typeof options>): void {
-  let page = readFileSync(join(SOURCE, 'index.html'), 'utf8');
-  const names: string[] = [];
+function writeFiles({ outputFiles, metafile }: BuildResult<typeof options>): void {
   for (const { path, text } of outputFiles) {
-    const kind = extname(path);
-    const content = isWatching || kind !== '.js' ? text : minified(text);
-    const hash = createHash('sha256').update(content).digest('hex').slice(0, 8).toUpperCase();
-    const name = `${basename(path, kind)}-${hash}${kind}`;
-    names.push(name);
-    writeFileSync(join(ASSETS, name), content);
-    page = page.replace(`/console${kind}`, `/assets/${name}`);
+    writeFileSync(path, isWatching || extname(path) !== '.js' ? text : minified(text));
   }
+  const entry = Object.entries(metafile.outputs).find(([, { cssBundle }]) => cssBundle !== undefined);
+  if (entry === undefined) throw new Error('console/main.tsx has no styles');
+  const [script, { cssBundle = '', imports }] = entry;
+  const preloads = imports
+    .filter(({ kind }) => kind === 'import-statement')
+    .map(({ path }) => `  <link rel="modulepreload" href="/assets/${basename(path)}" />\n  `);
+  const page = readFileSync(join(SOURCE, 'index.html'), 'utf8')
+    .replace('/console.css', `/assets/${basename(cssBundle)}`)
+    .replace('/console.js', `/assets/${basename(script)}`)
+    .replace('</head>', `${preloads.join('')}</head>`);
   writeFileSync(join(TARGET, 'index.html'), page);
   // What is made for watching is not small: the next build makes it again.
   if (isWatching) utimesSync(join(TARGET, 'index.html'), 0, 0);
   for (const file of ['_headers', 'icon.svg']) copyFileSync(join(SOURCE, file), join(TARGET, file));
-  for (const name of readdirSync(ASSETS)) if (!names.includes(name)) rmSync(join(ASSETS, name), { force: true });
+  const names = new Set(outputFiles.map(({ path }) => basename(path)));
+  for (const name of readdirSync(ASSETS)) if (!names.has(name)) rmSync(join(ASSETS, name), { force: true });
 }
 
 /** Once more: Rolldown gives shorter code and names that repeat more than those of esbuild, 1.5 KB gzipped. */

@@ -1,12 +1,8 @@
 /** The shell: navigation, the view of the address, and what concerns the whole page. */
 import { useEffect } from 'preact/hooks';
-import { AgentPage, AgentsPage } from '../pages/agents.tsx';
-import { ApprovalsPage } from '../pages/approvals.tsx';
-import { ManifestPage, ManifestsPage } from '../pages/manifests.tsx';
-import { PlaygroundPage } from '../pages/playground.tsx';
-import { SessionsPage } from '../pages/sessions.tsx';
-import { SystemPage } from '../pages/system.tsx';
-import { WorkflowsPage } from '../pages/workflows.tsx';
+import { Fault } from '../parts/fault.tsx';
+import { later } from '../parts/later.ts';
+import { Loading } from '../parts/loaded.tsx';
 import { focusMain, keepFocus } from '../parts/main-focus.ts';
 import { Page } from '../parts/page.tsx';
 import { SessionPage } from '../session/session-page.tsx';
@@ -121,30 +117,48 @@ function ViewHead() {
   );
 }
 
+const otherPages = later(async () => await import('../pages/index.ts'));
+
 function View({ at: { path, query } }: { readonly at: Route }) {
   const [place, name, ...rest] = path;
+  if (place === undefined) return <StartPage />;
+  if (place !== 'sessions' || name === undefined) return <OtherPage path={path} />;
+  return <SessionPage key={name} id={name} runId={rest[0] === 'runs' ? (rest[1] ?? null) : null} query={query} />;
+}
+
+function OtherPage({ path }: { readonly path: Route['path'] }) {
+  useEffect(otherPages.load, []);
+  const pages = otherPages.code.value;
+  const fault = otherPages.fault.value;
+  // The page that is loading is another element.
+  useEffect(keepFocus, [pages === null]);
+  if (pages === null) {
+    return (
+      <Page title={titleOf({ path, query: {} })}>
+        {fault === null ? <Loading /> : <Fault fault={fault} retry={otherPages.load} />}
+      </Page>
+    );
+  }
+  const [place, name, version] = path;
   switch (place) {
-    case undefined:
-      return <StartPage />;
     case 'sessions':
-      if (name === undefined) return <SessionsPage />;
-      return <SessionPage key={name} id={name} runId={rest[0] === 'runs' ? (rest[1] ?? null) : null} query={query} />;
+      return <pages.SessionsPage />;
     case 'approvals':
-      return <ApprovalsPage />;
+      return <pages.ApprovalsPage />;
     case 'agents':
-      return name === undefined ? <AgentsPage /> : <AgentPage key={name} name={name} />;
+      return name === undefined ? <pages.AgentsPage /> : <pages.AgentPage key={name} name={name} />;
     case 'workflows':
-      return <WorkflowsPage name={name ?? null} />;
+      return <pages.WorkflowsPage name={name ?? null} />;
     case 'manifests':
-      return name === undefined || rest[0] === undefined ? (
-        <ManifestsPage />
+      return name === undefined || version === undefined ? (
+        <pages.ManifestsPage />
       ) : (
-        <ManifestPage key={`${name}/${rest[0]}`} kind={name} name={rest[0]} />
+        <pages.ManifestPage key={`${name}/${version}`} kind={name} name={version} />
       );
     case 'playground':
-      return <PlaygroundPage />;
+      return <pages.PlaygroundPage />;
     case 'system':
-      return <SystemPage />;
+      return <pages.SystemPage />;
     default:
       return (
         <Page title="There is nothing at this address">

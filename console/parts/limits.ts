@@ -20,6 +20,8 @@ export const replayGapMs = 800;
 export const markdownDepth = 24;
 /** Characters of one paragraph whose links and emphasis are formatted; longer ones are shown as they are. */
 export const markdownRunChars = 16_000;
+/** Characters that may be looked at to format a text: each step of the lexer counts all that follow in its block. */
+export const markdownWork = 20_000_000;
 /** Elements of a formatted text; the rest is shown as it is. */
 export const markdownNodes = 20_000;
 /** Characters of an address that becomes a link. */

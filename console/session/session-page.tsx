@@ -5,6 +5,7 @@ import { access, isKeyMissing } from '../app/access.ts';
 import { href, setQuery } from '../app/router.ts';
 import { StopButton } from '../chat/stop-button.tsx';
 import { Conversation } from '../chat/conversation.tsx';
+import { markdownText } from '../chat/markdown.tsx';
 import { cut } from '../parts/format.ts';
 import { Fault } from '../parts/fault.tsx';
 import { Loading } from '../parts/loaded.tsx';
@@ -35,6 +36,8 @@ export function SessionPage({ id, runId, query }: SessionPageProps) {
   const branch = query['branch'];
   const session = useMemo(() => new SessionModel(client, id, branch), [client, id, times]);
   useEffect(() => () => session.close(), [session]);
+  // It is needed as soon as the session is there.
+  useEffect(markdownText.load, []);
   useEffect(() => session.show(branch), [session, branch]);
   /** The run whose message is edited. */
   const [edited, setEdited] = useState<string | null>(null);

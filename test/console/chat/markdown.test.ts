@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Markdown } from '../../../console/chat/markdown.tsx';
+import { MarkdownText } from '../../../console/chat/markdown-text.tsx';
 import * as limits from '../../../console/parts/limits.ts';
 import { PAYLOADS } from '../payloads.ts';
 import { FakeElement, removeDocument, rendered, shown } from './fake-dom.ts';
@@ -17,7 +17,7 @@ const ATTRIBUTES: ReadonlySet<string> = new Set(
 );
 
 function markdown(text: string, isOpen = false, into?: FakeElement): FakeElement {
-  return shown(h(Markdown, { text, isOpen }), into);
+  return shown(h(MarkdownText, { text, isOpen }), into);
 }
 
 /** Only what this page makes, and links that run nothing. */
@@ -210,6 +210,13 @@ describe('bounds', () => {
     'titles without an end': '[a](b "'.repeat(2_000),
     'nested links': `${'['.repeat(24)}x${'](http://a.b)'.repeat(24)}`.repeat(40),
     'blank lines in a list': `- a\n${'\n'.repeat(many)}`,
+    'quotes that go on without a sign': '> a\nb\n'.repeat(many / 6),
+    'emphasis without an end': `${'*a **b'.repeat(many / 6)}${'*'.repeat(20)}`,
+    'exclamation marks': '!'.repeat(many),
+    'addresses side by side': 'http://a'.repeat(many / 8),
+    'links with one end': `${'[a](b'.repeat(many / 5)})`,
+    'short rows of a wide table': `${'a|'.repeat(many / 8)}\n${'-|'.repeat(many / 8)}\n${'x\n'.repeat(many / 8)}`,
+    'line breaks of tables': '<br>'.repeat(many / 4),
     'signs in a heading': `# a ${'#'.repeat(many)}b`,
   };
 
@@ -221,6 +228,24 @@ describe('bounds', () => {
       expect(depthOf(root)).toBeLessThan(4 * limits.markdownDepth);
       expect(root.all().length).toBeLessThan(1.5 * limits.markdownNodes);
     }
+  });
+
+  test('[U2] what is left when the work is spent is shown as it is, and no text is lost', () => {
+    const unit = 'a-';
+    const paragraph = `${unit.repeat(limits.markdownRunChars / 2 - 1)}@`;
+    const text = `**first**\n\n${Array.from({ length: 10 }, () => paragraph).join('\n\n')}\n\n**last**`;
+    const root = markdown(text);
+    expect(root.find('strong').map((element) => element.text)).toEqual(['first']);
+    expect(root.text).toBe(`first${paragraph.repeat(10)}**last**`);
+  });
+
+  test('[U2] a long text of many blocks is formatted from its beginning to its end', () => {
+    const code = `\`\`\`\n${'let x;\n\n'.repeat(2_000)}\`\`\``;
+    const text = `${'- a\n- **b**\n\ntext\n\n'.repeat(1_000)}${code}\n\n[c][d]\n\n[d]: https://example.com/`;
+    const root = markdown(text);
+    expect([root.find('li').length, root.find('strong').length, root.find('p').length]).toEqual([2_000, 1_000, 1_001]);
+    expect(root.find('pre').map((element) => element.text)).toEqual(['let x;\n\n'.repeat(2_000)]);
+    expect(root.find('a').map((element) => element.text)).toEqual(['c']);
   });
 
   test('[U2] a text past the bound is shown as it is, its beginning first', () => {
