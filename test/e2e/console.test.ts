@@ -88,7 +88,7 @@ describe.skipIf(noChromium !== null)(`in a browser${noChromium === null ? '' : `
     await say(page, 'what are these files?');
     const conversation = conversationOf(page);
     await expect.poll(() => conversation.locator('img[src^="blob:"]').count()).toBeGreaterThan(0);
-    await conversation.getByText('1 x 1 pixels').waitFor();
+    await conversation.getByText(`image/png, ${png.length} bytes`).waitFor();
     expect(faults).toEqual([]);
   });
 

@@ -3,7 +3,5 @@ import type { ModelRequest } from '../../src/domain/ports/model.ts';
 import { passages } from '../../src/llm/demo/demo.ts';
 
 export function demoText(request: Pick<ModelRequest, 'messages' | 'agent'>): string {
-  return passages(request)
-    .map(({ text }) => text)
-    .join('');
+  return passages(request).join('');
 }

@@ -1,155 +1,120 @@
-/**
- * Interprets a user's message by patterns: the requested steps, their order, and the parts that are not understood.
- * No language model and no state: the same message and agent always give the same result (L3).
- */
+/** The requests in a user's message. The same message and agent always give the same result (L3). */
 import { limits } from '../../domain/limits.ts';
-import { Capabilities } from './capabilities.ts';
-import type { Agent, Step, StepDraft } from './capabilities.ts';
-import { QuotedText } from './quoted.ts';
-import { isWait, measure, placeOf, readRequest, unquoted } from './requests.ts';
-import type { Request } from './requests.ts';
+import { sceneOf } from './scenes.ts';
+import type { Agent, Place, Step } from './scenes.ts';
+
+export interface Asked extends Step {
+  readonly id: string;
+  /** The request, as the user wrote it. */
+  readonly label: string;
+}
 
 export interface Reading {
-  readonly steps: readonly Step[];
+  readonly steps: readonly Asked[];
   /** A summary of the results is requested. */
   readonly summary: boolean;
   /** Intermediate output is requested. */
   readonly progress: boolean;
   /** Requested variables and feeds, with their references. */
-  readonly recalls: readonly { readonly name: string; readonly shown: string }[];
-  /** Descriptions of the message's images and files. */
-  readonly files: readonly string[];
-  /** Ids of the feeds in the prompt. */
-  readonly feeds: readonly string[];
-  /** What the agent would need for the rest but does not have. */
-  readonly lacking: readonly string[];
-  /** Parts of the message that were not understood. */
+  readonly recalls: readonly string[];
   readonly unread: readonly string[];
 }
 
 /** Longest request that any pattern recognises. */
 const REQUEST_CHARS = 1_000;
-
+/** What is not split: the text of statistics, code, JSON, addresses, quoted words, lists of numbers. */
+const WHOLE =
+  /\bstatistics (?:of|for)\b[^:\n]{0,60}:[^]*$|```[^]*?```|`[^`\n]+`|[[{]\s*["{}](?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}\]?|\bhttps?:\/\/[^\s"'<>]*[^\s"'<>.,;:!?)\]]|"[^"\n]*"|\b(?:average|mean) of (?:\d[\d.]{0,15}(?:, and |, ?| and )?)+/gi;
 const SUM_UP =
-  /\b(?:(?:sum|add) (?:it|them|both|everything) up|sum up|summari[sz]e(?: (?:it|them|both|the results))?|combine the results)\b/gi;
+  /\b(?:(?:sum|add) (?:it|them|both|everything) up|sum up|summari[sz]e(?: (?:it|both|the results))?|combine the results)\b/gi;
 const PROGRESS = /\b(?:(?:with|show) )?progress\b/gi;
-const TOGETHER = /\b(?:at the same time|at once|in parallel|simultaneously)\b/gi;
-const PLEASANTRIES = /^(?:please|hello|hi|can you|could you|tell me|show me|first|finally)\b[\s,!.:]*/i;
+const NOISE = /\b(?:at the same time|at once|in parallel|simultaneously)\b|(?<=\d),(?=\d{3}\b)/gi;
+const PLEASANTRIES =
+  /^(?:(?:please|hello|hi|help|can you|could you|(?:what|who)\b.{0,20}\byou\b(?: do)?|tell me|show me|first|finally)\b[\s,!.:?]*)+/i;
 const SEPARATORS = /[;\n,]|[.?!](?=\s|$)|\b(?:and|then)\b/i;
-const STATISTICS = /\bstatistics (?:of|for)\b[^:\n]{0,60}:\s*(\S[\s\S]*)$/i;
-const REMEMBER =
-  /\bremember(?: that)? (?:my |the |that )?([a-z][\w -]{0,40}?) is ([^\n;,.]{1,500}?)(?=\s*(?:[\n;,.]|$|\b(?:and|then)\b))/gi;
+const PLACE =
+  /\s*\b(?:in|with|using) (?:the |a )?(python|shell|bash|terminal)\s*[.:!?]*$|^(?:(?:use|using|with|in) )?(?:the |a )?(python|shell|bash|terminal)\b(?: (?:to|for))?\s*[:,]?\s*/i;
 
-/** @param known names of session variables set earlier in the conversation */
+/** @param known session variables that earlier messages have set @param feeds ids of the feeds in the prompt */
 export function readMessage(
   message: string,
   agent: Agent,
-  known: ReadonlySet<string>,
+  known: readonly string[],
   feeds: readonly string[],
 ): Reading {
-  const capabilities = new Capabilities(agent);
-  const drafts: (StepDraft | 'lacking')[] = [];
-  const words = message.slice(0, limits.demoMessageChars);
-  const statistics = STATISTICS.exec(words);
-  if (statistics?.[1] !== undefined) drafts.push(measure(unquoted(statistics[1]), capabilities));
-
-  const quoted = new QuotedText(statistics === null ? words : words.slice(0, statistics.index));
-  const variables = new Set<string>();
-  const rest = quoted.text.replace(REMEMBER, (whole, name: string, value: string) => {
-    const key = variableName(name);
-    if (key === null) return whole;
-    variables.add(key);
-    drafts.push({
-      key: `saved_${key}`,
-      label: `remember ${key}`,
-      type: 'internal',
-      name: 'set_variable',
-      parameters: { key, value: unquoted(quoted.written(value)) },
-      shown: (saved) => `\${${saved}.value}`,
-    });
-    return ';';
-  });
-  const recalls: { name: string; shown: string }[] = [];
+  const { requests, ...wishes } = requestsIn(message);
+  const steps: Asked[] = [];
+  const recalls: string[] = [];
   const unread: string[] = [];
-  if (message.length > words.length) {
+  const counts = new Map<string, number>();
+  const nth = (name: string): number => (counts.set(name, (counts.get(name) ?? 0) + 1), counts.get(name) ?? 0);
+  const add = (step: Step, label: string): void => {
+    const [kind, count] = [(step.name ?? step.type).replace(/\W+/g, '_'), nth(`key ${step.key}`)];
+    steps.push({ ...step, id: `${kind}_${nth(kind)}`, key: count === 1 ? step.key : `${step.key}_${count}`, label });
+  };
+  let pending: Place = null;
+  for (const request of requests) {
+    const [all = '', first, second = first] = PLACE.exec(request) ?? [];
+    const place: Place = second === undefined ? pending : /python/i.test(second) ? 'python' : 'shell';
+    const words = request.replace(all, '').trim();
+    // "in python, compute …": the place is that of the next request.
+    pending = words === '' ? place : null;
+    const saved = variableIn(words);
+    const asked = nameOf(/^what(?:'s| is) (?:my |the )?(.+)$/i.exec(words)?.[1]);
+    const isTime = /^what(?:'s| is)? (?:the )?(?:time|date)\b/i.test(words);
+    const here = steps.find(({ parameters }) => parameters['key'] === asked && asked !== '');
+    const name = [...known, ...feeds].find((one) =>
+      isTime ? /time|date|clock/i.test(one) : one.toLowerCase() === asked,
+    );
+    const step = words.length > REQUEST_CHARS ? null : sceneOf(words, place, agent);
+    if (saved !== null) {
+      const how = { type: 'internal', name: 'set_variable', parameters: saved, shown: '$.value' };
+      add({ key: `saved_${saved.key}`, ...how }, words);
+    } else if (here !== undefined) recalls.push(`**${asked}:** $${here.key}.value`);
+    else if (name !== undefined) recalls.push(`**${name}:** \${${name}}`);
+    else if (step !== null) add(step, request);
+    else if (/\w{2}/.test(words)) unread.push(request);
+  }
+  if (message.length > limits.demoMessageChars) {
     unread.push(`everything after the first ${limits.demoMessageChars} characters of the message`);
   }
-  let waits = false;
-  let pending: Request['place'] = null;
-  const requests = [SUM_UP, PROGRESS, TOGETHER].reduce((text, pattern) => text.replace(pattern, ' '), rest);
-  for (const part of requests.replace(/(\d),(?=\d{3}\b)/g, '$1').split(SEPARATORS)) {
-    let trimmed = part.trim();
-    while (PLEASANTRIES.test(trimmed)) trimmed = trimmed.replace(PLEASANTRIES, '');
-    const placed = placeOf(trimmed);
-    if (placed.words === '') {
-      // "in python, compute …": the place applies to the next request
-      pending = placed.place ?? pending;
-      continue;
-    }
-    const place = placed.place ?? pending;
-    pending = null;
-    const name = recalled(placed.words, new Set([...known, ...variables]), feeds);
-    if (name !== null) {
-      recalls.push({ name, shown: variables.has(name) ? `\${saved_${name}.value}` : `\${${name}}` });
-      continue;
-    }
-    waits = isWait(placed.words) || (waits && /^\d/.test(placed.words));
-    const request = { words: quoted.written(placed.words), quoted: quoted.in(placed.words), place, waits };
-    const found = placed.words.length > REQUEST_CHARS ? [] : readRequest(request, capabilities);
-    if (found.length === 0) unread.push(quoted.written(trimmed));
-    drafts.push(...found);
-  }
-  return {
-    steps: named(drafts.filter((draft) => draft !== 'lacking')),
-    summary: rest.search(SUM_UP) !== -1,
-    progress: rest.search(PROGRESS) !== -1,
-    recalls,
-    lacking: [...capabilities.lacking],
-    files: [],
-    feeds,
-    unread: unread.filter((one) => /\w{2}/.test(one)),
-  };
+  return { steps, recalls, unread, ...wishes };
 }
 
 /** The variables that a message sets; used to read the conversation again. */
 export function variablesIn(message: string): string[] {
-  return [...message.slice(0, limits.demoMessageChars).matchAll(REMEMBER)].flatMap(
-    ([, name = '']) => variableName(name) ?? [],
-  );
+  return requestsIn(message).requests.flatMap((request) => variableIn(request)?.key ?? []);
 }
 
-/** Assigns ids by kind and number, and makes keys unique. */
-function named(drafts: readonly StepDraft[]): Step[] {
-  const counts = new Map<string, number>();
-  const next = (name: string): number => {
-    const count = (counts.get(name) ?? 0) + 1;
-    counts.set(name, count);
-    return count;
+/** Splits a message at commas, "and" and the like. What is whole is one private-use character meanwhile. */
+function requestsIn(message: string): { readonly requests: string[] } & Pick<Reading, 'summary' | 'progress'> {
+  const wholes: string[] = [];
+  const text = message
+    .slice(0, limits.demoMessageChars)
+    .replace(/[\uE000-\uF8FF]/g, ' ')
+    .replace(WHOLE, (whole) => String.fromCharCode(0xe000 + wholes.push(whole) - 1))
+    .replace(NOISE, '');
+  const restored = (token: string): string => wholes[token.charCodeAt(0) - 0xe000] ?? '';
+  const requests = text.replace(SUM_UP, ' ').replace(PROGRESS, ' ').split(SEPARATORS);
+  return {
+    requests: requests.map((one) =>
+      one
+        .trim()
+        .replace(PLEASANTRIES, '')
+        .replace(/[\uE000-\uF8FF]/g, restored),
+    ),
+    summary: text.search(SUM_UP) !== -1,
+    progress: text.search(PROGRESS) !== -1,
   };
-  return drafts.map(({ shown, ...draft }) => {
-    const kind = (draft.name ?? draft.type).replace(/\W+/g, '_');
-    const nth = next(`key ${draft.key}`);
-    const key = nth === 1 ? draft.key : `${draft.key}_${nth}`;
-    return { ...draft, id: `${kind}_${next(kind)}`, key, shown: shown === undefined ? `$${key}` : shown(key) };
-  });
 }
 
-/** The variable or feed that a request names, or null. */
-function recalled(words: string, known: ReadonlySet<string>, feeds: readonly string[]): string | null {
-  if (/^what(?:'s| is)? (?:the )?(?:time|date)\b/i.test(words)) {
-    return feeds.find((id) => /time|date|clock/i.test(id)) ?? null;
-  }
-  const name = variableName(/^what(?:'s| is) (?:my |the )?(.+)$/i.exec(words)?.[1] ?? '');
-  if (name === null) return null;
-  return known.has(name) ? name : (feeds.find((id) => id.toLowerCase() === name) ?? null);
+function variableIn(words: string): { readonly key: string; readonly value: string } | null {
+  const [, name, value = ''] =
+    /^remember(?: that)? (?:my |the |that )?([a-z][\w -]{0,40}?) is (.{1,500})$/i.exec(words) ?? [];
+  return name === undefined ? null : { key: nameOf(name), value: value.replace(/^(["'`])(.*)\1$/, '$2') };
 }
 
-function variableName(words: string): string | null {
-  const name = words
-    .trim()
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '_')
-    .replace(/^_+|_+$/g, '')
-    .slice(0, 40);
-  return /^[a-z]/.test(name) ? name : null;
+/** The name of a variable or a feed, as it is written in words. */
+function nameOf(words = ''): string {
+  return (words.toLowerCase().match(/[a-z0-9]+/g) ?? []).join('_').slice(0, 40);
 }

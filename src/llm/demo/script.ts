@@ -1,182 +1,114 @@
 /** Writes the demo provider's output: protocol text for the recognised steps, and answers from their results. */
 import type { JsonObject } from '../../domain/json.ts';
-import { abilities } from './abilities.ts';
-import type { Agent, Step } from './capabilities.ts';
-import type { Reading } from './reading.ts';
+import type { Asked, Reading } from './reading.ts';
+import type { Agent, Step } from './scenes.ts';
 
-/** The result of an action of an earlier generation. */
-export interface StepResult {
-  readonly status: string;
-  /** The text of its result block: the value, or the error. */
-  readonly text: string;
+export interface Turn {
+  readonly agent: Agent;
+  /** Whether there was a generation for this message before. */
+  readonly isFirst: boolean;
+  readonly mayAct: boolean;
+  /** Outcomes of their actions, by id; `text` is the value or the error. */
+  readonly results: ReadonlyMap<string, { readonly status: string; readonly text: string }>;
+  /** Descriptions of the message's images and files. */
+  readonly files: readonly string[];
 }
 
-/** A piece of the text. A `burst` is one delta, so that all actions that it completes start at the same time. */
-export interface Passage {
-  readonly text: string;
-  readonly burst: boolean;
-}
-
-const ACTION_CLOSE = '</action>';
-const SUMMARY_SHOWN = '**Summary:**\n$summary';
+const CLOSE = '</action>';
 const SELF =
   '(Demo model: I am not a language model. I recognise a few kinds of requests by patterns, but the actions above really ran. Set LLM_BASE_URL and LLM_MODEL to talk to a model.)';
-const FILES = '**Your files**, of which I read only the headers:';
-const NUMBERS = ['None', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'];
+/** The answer to all that is not recognised. */
+const HELP = `I am the demo model of Cortex Edge. I am not a language model: I recognise a few kinds of requests by patterns, and what I start really runs. Try:
+- compute 2**200 in python and list the files in shell at the same time, then sum it up
+- wait 2 seconds and 3 seconds in parallel
+- what is (3 + 4) * 12
 
-/** The first generation: all steps at once, then the summary and the answer. */
-export function writePlan(reading: Reading, agent: Agent): Passage[] {
-  const { steps, progress, recalls, lacking, files } = reading;
-  if (steps.length === 0) {
-    if (recalls.length === 0 && lacking.length === 0 && files.length === 0) return paced(writeHelp(reading, agent));
-    return paced(`<thought>This needs no actions.</thought>\n${writeAnswer([], reading)}`);
-  }
-  const labels = steps.map(({ label }) => plain(label));
-  const opening =
-    steps.length === 1
-      ? `One thing to do: ${labels.join()}.`
-      : `${count(steps.length)} independent things to do, so all start now:\n- ${labels.join('\n- ')}`;
-  const actions = steps.map((step) => writeAction(step, agent)).join('\n');
-  const firstClose = actions.indexOf(ACTION_CLOSE);
-  const sums = wantsSummary(reading, agent) && !progress;
-  const closing = sums ? `\nPython sums up what they return.\n${writeSummary(steps, agent)}` : '';
-  const sections = steps.map(section);
-  const answer = progress
-    ? `<response final="false">\nFirst results:\n\n${sections.join('\n\n')}\n</response>`
-    : writeAnswer([...sections, ...(sums ? [SUMMARY_SHOWN] : [])], reading);
-  return [
-    { text: `<thought>\n${opening}\n${actions.slice(0, firstClose)}`, burst: false },
-    { text: actions.slice(firstClose), burst: true },
-    { text: `${closing}\n</thought>\n${answer}`, burst: false },
-  ];
-}
-
-export function paced(text: string): Passage[] {
-  return [{ text, burst: false }];
-}
-
-/** A later generation: runs what is still open, then answers from the results. */
-export function writeSequel(
-  reading: Reading,
-  agent: Agent,
-  results: ReadonlyMap<string, StepResult>,
-  mayAct: boolean,
-): string {
-  const { steps } = reading;
-  const open = mayAct ? steps.filter(({ id }) => !results.has(id)) : [];
-  const done = steps.filter(({ id }) => results.get(id)?.status === 'completed');
-  const usable = steps.filter((step) => done.includes(step) || open.includes(step));
-  const failed = steps.length - usable.length;
-  const summary = results.get('python_summary');
-  const sumNow = mayAct && summary === undefined && usable.length > 0 && wantsSummary(reading, agent);
-  const sections = steps.map((step) =>
-    usable.includes(step) ? section(step) : `**${heading(step.label)}** ${failureOf(results.get(step.id))}`,
-  );
-  if (sumNow || summary?.status === 'completed') sections.push(SUMMARY_SHOWN);
-  else if (summary !== undefined) sections.push(`**Summary:** ${failureOf(summary)}`);
-  const lines = [
-    `${count(done.length)} of ${steps.length} done${failed > 0 ? `, ${failed} without a result` : ''}.`,
-    ...open.map((step) => writeAction(step, agent)),
-    ...(sumNow ? [writeSummary(usable, agent)] : []),
-  ];
-  return `<thought>\n${lines.join('\n')}\n</thought>\n${writeAnswer(sections, reading)}`;
-}
-
-/** The answer to a call outside the conversation: plain text, no protocol. */
-export function writePlain(prompt: string): string {
-  const words = prompt.split(/\s+/).filter((word) => word !== '').length;
-  const beginning = prompt.trim().slice(0, 300).toWellFormed();
-  return `(Demo model, not a language model: it only repeats the beginning of the prompt of ${words} words.) ${beginning}`;
-}
-
-/** Describes the demo and what it understands, for this agent. */
-function writeHelp({ unread, feeds }: Reading, agent: Agent): string {
-  const known = abilities(agent, feeds);
-  const unknown = unread.filter((words) => !/^(?:help|hello|hi|(?:what|who)\b.{0,20}\byou\b)/i.test(words));
-  return `<thought>I recognise nothing to run in this message.</thought>
-<response final="true">
-${unknown.length === 0 ? '' : `I did not understand: ${spoken(unknown.join('; '))}\n\n`}I am the demo model of Cortex Edge: I am not a language model and only match patterns. The runtime is real: what I start runs in its scheduler, tools and sandbox. As the agent ${spoken(agent.name)} I can:
-${known.map(({ what, example }) => `- ${what} ("${spoken(example, 200)}")`).join('\n')}
-
-Try:
-${known
-  .slice(0, 3)
-  .map(({ example }) => `- ${spoken(example, 200)}`)
-  .join('\n')}
-
-Set LLM_BASE_URL and LLM_MODEL to talk to a model.
-</response>`;
-}
-
-function writeAnswer(sections: readonly string[], { recalls, lacking, files, unread }: Reading): string {
-  const body = [
-    ...(files.length === 0 ? [] : [`${FILES}\n${files.map((file) => `- ${spoken(file, 200)}`).join('\n')}`]),
-    ...recalls.map(({ name, shown }) => `**${spoken(name)}:** ${shown}`),
-    ...sections,
-    ...(lacking.length > 0 ? [`This agent cannot use: ${spoken(lacking.join(', '))}.`] : []),
-    ...(unread.length > 0 ? [`I did not understand: ${spoken(unread.join('; '))}`] : []),
-    SELF,
-  ];
-  return `<response final="true">\n${body.join('\n\n')}\n</response>`;
-}
-
-function section({ label, shown }: Step): string {
-  return `**${heading(label)}**\n${shown}`;
-}
-
-function wantsSummary({ steps, summary }: Reading, { capabilities }: Agent): boolean {
-  return summary && steps.length > 0 && capabilities.includes('python');
-}
-
-/** The dependent action: passes the results of all steps to Python as data (P14). */
-function writeSummary(steps: readonly Step[], agent: Agent): string {
-  const inputs = steps.map(({ key, shown }) => [key, /^\$[\w.]+$/.test(shown) ? shown : `$${key}`]);
-  const code = `import json
+docs/models.md lists the other kinds. To talk to a model, set LLM_BASE_URL and LLM_MODEL, such as LLM_BASE_URL=http://127.0.0.1:11434/v1 LLM_MODEL=qwen3 for one on your machine.`;
+const SUMMARY = `import json
 for name, value in inputs.items():
     text = (value if isinstance(value, str) else json.dumps(value)).strip()
     lines = text.splitlines() or [""]
     print(f"- {name}: {len(lines)} lines, beginning: {lines[0][:80]}" if len(lines) > 1 else f"- {name}: {text[:200]}")`;
-  const parameters = { code, inputs: Object.fromEntries(inputs) as JsonObject };
-  return writeAction(
-    { id: 'python_summary', key: 'summary', type: 'python', name: null, parameters },
+
+/** A generation: what is still open runs at once, and one answer refers to the results by name. */
+export function writeTurn(reading: Reading, turn: Turn): [before: string, burst: string, after: string] {
+  const { steps, recalls, unread, summary, progress } = reading;
+  const { agent, isFirst, results, mayAct, files } = turn;
+  const open = mayAct ? steps.filter(({ id }) => !results.has(id)) : [];
+  const done = steps.filter(({ id }) => results.get(id)?.status === 'completed');
+  const usable = steps.filter((step) => open.includes(step) || done.includes(step));
+  const isPart = progress && isFirst && open.length > 0;
+  const hasSummary = summary && !isPart && usable.length > 0 && agent.capabilities.includes('python');
+  const sumsNow = hasSummary && mayAct && !results.has('python_summary');
+  const sections = steps.map((step) => {
+    const { status = 'has not run', text = '' } = results.get(step.id) ?? {};
+    const isThere = usable.includes(step);
+    const label = spoken(step.label).replaceAll('`', "'");
+    return `**\`${label}\`:**\n${isThere ? shownIn(step) : `${status}: ${spoken(text, 300)}`}`;
+  });
+  const status = results.get('python_summary')?.status;
+  if (hasSummary && (sumsNow || status !== undefined)) {
+    sections.push(`**Summary:**\n${sumsNow || status === 'completed' ? '$summary' : status}`);
+  }
+  const answer = [
+    ...(files.length === 0 ? [] : [`**Your files:**\n${files.map((file) => `- ${spoken(file, 200)}`).join('\n')}`]),
+    ...recalls,
+    ...sections,
+    ...(unread.length > 0 ? [`I did not understand, or have no tool for: ${spoken(unread.join('; '))}`] : []),
+    ...(isPart ? [] : [steps.length + recalls.length + files.length === 0 ? HELP : SELF]),
+  ];
+  const actions = open.map((step) => writeAction(step, agent)).join('\n');
+  const cut = Math.max(0, actions.indexOf(CLOSE));
+  const labels = open.map(({ label }) => plain(label)).join('; ') || 'nothing';
+  return [
+    `<thought>${done.length} of ${steps.length} done. To do now, all at once: ${labels}.\n${actions.slice(0, cut)}`,
+    actions.slice(cut),
+    `${sumsNow ? writeSummary(usable, agent) : ''}</thought>\n<response final="${!isPart}">\n${answer.join('\n\n')}\n</response>`,
+  ];
+}
+
+/** The answer to a call outside the conversation: plain text, no protocol. */
+export function writePlain(prompt: string): string {
+  const beginning = prompt.trim().slice(0, 300).toWellFormed();
+  return `(Demo model, not a language model: it only repeats the beginning of the prompt.) ${beginning}`;
+}
+
+function shownIn({ key, shown = '$' }: Step): string {
+  return shown.replaceAll('$', `$$${key}`);
+}
+
+/** The dependent action: passes the results of all steps to Python as data (P14). */
+function writeSummary(steps: readonly Asked[], agent: Agent): string {
+  const inputs = steps.map((step) => [step.key, /^\S+$/.test(shownIn(step)) ? shownIn(step) : `$${step.key}`]);
+  const parameters = { code: SUMMARY, inputs: Object.fromEntries(inputs) as JsonObject };
+  const step = { id: 'python_summary', key: 'summary', type: 'python', name: null, parameters };
+  return `\n${writeAction(
+    step,
     agent,
     steps.map(({ id }) => id),
-  );
+  )}\n`;
 }
 
-function writeAction(
-  { id, key, type, name, parameters }: Omit<Step, 'label' | 'shown'>,
-  { form }: Agent,
-  dependsOn: readonly string[] = [],
-): string {
-  // Code is never substituted (P14). In other parameters, the user's dollar sign must stay literal.
-  const given = type === 'python' || type === 'shell' ? parameters : escaped(parameters);
+function writeAction(step: Step & Pick<Asked, 'id'>, { form }: Agent, dependsOn?: readonly string[]): string {
+  const { id, key: output_key, type, name } = step;
   const mode = type === 'internal' ? 'sync' : 'async';
-  const head = `<action type="${type}"${form === 'compact' && name !== null ? ` name="${name}"` : ''} id="${id}" mode="${mode}"`;
-  if (form === 'compact') {
-    const waits = dependsOn.length === 0 ? '' : ` depends_on="${dependsOn.join(',')}"`;
-    return `${head}${waits} output_key="${key}">${json(given)}${ACTION_CLOSE}`;
+  // Code is never substituted (P14). In other parameters, the user's dollar sign must stay literal.
+  const text = JSON.stringify(step.parameters);
+  const parameters: unknown = JSON.parse(/^(?:python|shell)$/.test(type) ? text : text.replaceAll('$', '$$$$'));
+  // No user text can look like a tag.
+  const json = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
+  if (form === 'full') {
+    const body = {
+      ...(name !== null && { name }),
+      parameters,
+      ...(dependsOn && { depends_on: dependsOn }),
+      output_key,
+    };
+    return `<action type="${type}" id="${id}" mode="${mode}">\n${json(body)}\n${CLOSE}`;
   }
-  const body = {
-    ...(name === null ? {} : { name }),
-    parameters: given,
-    ...(dependsOn.length === 0 ? {} : { depends_on: dependsOn }),
-    output_key: key,
-  };
-  return `${head}>\n${json(body)}\n${ACTION_CLOSE}`;
-}
-
-/** JSON without any `<`, so that user text cannot look like a tag. */
-function json(value: unknown): string {
-  return JSON.stringify(value).replaceAll('<', '\\u003c');
-}
-
-function escaped(value: JsonObject): unknown {
-  return JSON.parse(JSON.stringify(value).replaceAll('$', '$$$$'));
-}
-
-function failureOf(result: StepResult | undefined): string {
-  return result === undefined ? 'has not run.' : `${result.status}: ${spoken(result.text, 300)}`;
+  const attributes = { type, name, id, mode, depends_on: dependsOn?.join(','), output_key };
+  const written = Object.entries(attributes).map(([attribute, value]) => (value ? ` ${attribute}="${value}"` : ''));
+  return `<action${written.join('')}>${json(parameters)}${CLOSE}`;
 }
 
 /** Text of the user or a tool as one line of an answer, without tags and references. */
@@ -188,13 +120,4 @@ function spoken(words: string, maxChars = 120): string {
 function plain(words: string, maxChars = 120): string {
   const line = words.replace(/[<>]/g, ' ').replace(/\s+/g, ' ').trim();
   return line.length > maxChars ? `${line.slice(0, maxChars).toWellFormed()}…` : line;
-}
-
-function heading(label: string): string {
-  const line = spoken(label);
-  return `${line.slice(0, 1).toUpperCase()}${line.slice(1)}:`;
-}
-
-function count(amount: number): string {
-  return NUMBERS[amount] ?? String(amount);
 }

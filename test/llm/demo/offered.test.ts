@@ -1,5 +1,7 @@
 /** The demo provider with agents that use sub-agents, workflows and relics: everything that works without a model (L3). */
-import { describe, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { TOUR } from '../../../console/session/tour-steps.ts';
 import { bundled } from '../../support/bundled.ts';
 import type { ActionDeclaration } from '../../../src/domain/action.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -65,28 +67,62 @@ test('[L3] a feed is shown by its id', () => {
   expect(demoText({ messages, agent: summaryOf('system_monitor') })).toContain('${system}');
 });
 
-test('[C3] the help text suggests a tool that came with the message, and the suggestion calls it', () => {
-  const parameters = { type: 'object', properties: { exact: { type: 'integer' } }, required: ['exact'] };
+test('[C3] a tool that came with the message is used by its name, with the parameters that are given, or a sample', () => {
   const own = summaryOf('assistant');
+  const schemas = { exact: { type: 'integer' }, place: { type: 'string' }, more: {} };
+  const parameters = { type: 'object', properties: schemas, required: ['exact', 'place'] };
   const agent = { ...own, tools: [...own.tools, { name: 'locate', summary: 'Finds the place.', parameters }] };
-  const texts = ['hello', 'use locate {"exact":2}'].map((user) =>
+  const texts = ['use locate', 'use locate {"exact":3}'].map((user) =>
     demoText({ messages: buildMessages({ system: '', history: [], current: { user, generations: [] } }), agent }),
   );
-  expect(texts[0]).toContain('\n- use locate {"exact":2}\n');
-  expect(texts[1]).toContain('{"name":"locate","parameters":{"exact":2}');
+  expect(texts[0]).toContain('{"name":"locate","parameters":{"exact":2,"place":"place"}');
+  expect(texts[1]).toContain('{"name":"locate","parameters":{"exact":3}');
 });
 
-describe('[L3] the suggestions of the help text', () => {
-  test.each(['research_orchestrator', 'analyst', 'notes_keeper', 'archivist'])('work with %s', (name) => {
-    const { text } = ask(name, 'hello');
-    const [, list = ''] = /\nTry:\n([\s\S]*?)\n\n/.exec(text) ?? [];
-    const [first = ''] = list.split('\n').map((line) => line.replace(/^- /, ''));
-    const { actions } = ask(name, first);
-    expect(actions.length, first).toBeGreaterThan(0);
-    const { workflows = [], relics = [] } = summaryOf(name);
-    for (const { name: target, parameters } of actions) {
-      const known = [...workflows, ...relics].find((one) => one.name === target);
+/** What the documentation and the console offer: [agent, message]. */
+function offered(): (readonly [agent: string, message: string])[] {
+  const section = (file: string, title: string): string =>
+    readFileSync(file, 'utf8').split(`## ${title}\n`)[1]?.split('\n## ')[0] ?? '';
+  const agents = Array.from(
+    section('docs/manifests.md', 'Bundled agents').matchAll(/^\| `(\w+)` \|.*\| `(.+)` \|$/gm),
+    ([, agent = '', message = '']) => [agent, message] as const,
+  );
+  const listed = section('docs/models.md', 'Demo model')
+    .split('\n')
+    .flatMap((line) => {
+      const example = /^\| [a-z ]+ \| (.*) \|$/i.exec(line)?.[1] ?? '';
+      const agent = /\(with `(\w+)`\)/.exec(example)?.[1] ?? 'assistant';
+      const quoted = /(?<!`)``(?!`)(.*?)``(?!`)|(?<!`)`([^`]+)`(?!`)/g;
+      const messages = Array.from(example.matchAll(quoted), ([, long, short = '']) => long ?? short);
+      return messages.filter((message) => message !== agent).map((message) => [agent, message] as const);
+    });
+  const readme = /"content": "(compute [^"]+)"/.exec(readFileSync('README.md', 'utf8'))?.[1] ?? '';
+  expect([agents.length, listed.length, readme.length].map((count) => count > 0)).toEqual([true, true, true]);
+  return [...agents, ...listed, ['assistant', readme], ...TOUR.map(({ agent, message }) => [agent, message] as const)];
+}
+
+test.each(offered().filter(([agent]) => agent !== 'eval_judge'))(
+  '[L3] with %s, the offered message %j is understood',
+  (name, user) => {
+    const agent = summaryOf(name);
+    const history = [{ user: 'remember my city is Oslo', generations: [{ text: 'x', results: [] }] }];
+    const feeds = ['system', 'clock'].map((id) => ({ id, ageMs: 5, value: 'all well' }));
+    const text = demoText({
+      messages: buildMessages({ system: '', history, current: { user, generations: [], feeds } }),
+      agent,
+    });
+    expect(text).not.toContain('I did not understand');
+    expect(text).not.toContain('Try:');
+    const parser = createParser({ json: 'strict', actInReasoning: false });
+    const events = [...parser.feed(text), ...parser.end()];
+    expect(events.filter(({ type }) => type === 'warning' || type === 'action_rejected')).toEqual([]);
+    for (const event of events) {
+      if (event.type !== 'action_declared') continue;
+      const { name: target, parameters } = event.action;
+      const known = [...agent.tools, ...(agent.workflows ?? []), ...(agent.relics ?? [])].find(
+        (one) => one.name === target,
+      );
       if (known !== undefined) expect(validateParameters(known.parameters, parameters as JsonObject)).toBeNull();
     }
-  });
-});
+  },
+);
