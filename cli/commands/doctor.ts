@@ -1,8 +1,7 @@
 /** `cortex doctor`: what is wrong with the project and its systems, and the command that removes it (K5). */
 import { EXIT } from '../command.ts';
 import type { Command } from '../command.ts';
-import { examine } from '../doctor/doctor.ts';
-import { reportOf, summaryOf } from '../doctor/finding.ts';
+import { examine, reportOf, summaryOf } from '../doctor/doctor.ts';
 import { machine } from '../doctor/machine.ts';
 import { textOption } from '../option-values.ts';
 import { rightsOf, TRUST_HELP, TRUST_OPTION } from '../project/code-tools.ts';

@@ -13,8 +13,8 @@ import { shownAddress } from '../../src/llm/providers/address.ts';
 import { settingIssues } from '../../src/settings/setting-issues.ts';
 import { accessHeaders, readSettings } from '../../src/settings/settings.ts';
 import type { Connection } from '../terminal/connection.ts';
-import { found, ok } from './finding.ts';
-import type { Finding } from './finding.ts';
+import { found } from './finding.ts';
+import type { CheckResult, Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
 
@@ -24,7 +24,7 @@ const LATEST_MS = 1_000 * (runnerLimits.tokenSeconds + runnerLimits.clockSkewSec
 /** Answers of a remote system are longer than these, so they are not read to their end. */
 const BODY_CHARS = 1_048_576;
 
-export async function checkRunners({ worker }: ProjectFiles, machine: Machine): Promise<Finding[]> {
+export async function checkRunners({ worker }: ProjectFiles, machine: Machine): Promise<CheckResult> {
   let runners: ReturnType<typeof parseRunnerUrls>;
   try {
     runners = parseRunnerUrls(worker['RUNNER_URLS']);
@@ -32,12 +32,11 @@ export async function checkRunners({ worker }: ProjectFiles, machine: Machine): 
     // The check of the settings reports it.
     return [];
   }
-  if (runners.length === 0)
-    return [ok('runner', 'RUNNER_URLS is not set: npm start starts a runner, a deployment has none')];
+  if (runners.length === 0) return 'RUNNER_URLS is not set: npm start starts a runner, a deployment has none';
   return await Promise.all(runners.map(async ({ url }) => await checkRunner(url, worker, machine)));
 }
 
-async function checkRunner(url: string, worker: ProjectFiles['worker'], machine: Machine): Promise<Finding> {
+async function checkRunner(url: string, worker: ProjectFiles['worker'], machine: Machine): Promise<string | Finding> {
   const shown = shownAddress(url);
   const headers = accessHeaders(worker);
   try {
@@ -51,43 +50,44 @@ async function checkRunner(url: string, worker: ProjectFiles['worker'], machine:
       return found('clock_skew', `the clock of ${shown} is ${apart(skew)}`);
     }
     const [key] = parseSigningKeys(worker['RUNNER_SECRET']);
-    if (key === undefined) return ok('runner', `${shown} answers; without RUNNER_SECRET nothing more can be asked`);
+    if (key === undefined) return `${shown} answers; without RUNNER_SECRET nothing more can be asked`;
     const target = new URL(`${url}/jobs/doctor-${randomUUID()}`);
     const token = await tokenOf({ method: 'GET', url: target, body: '' }, key, randomUUID(), machine.now());
     const answer = await machine.fetch(target.href, { headers: { ...headers, authorization: `Bearer ${token}` } });
     if (answer.status === 401) return found('runner_secret_differs', `${shown} does not accept the signature`);
     const status = String(document['status']);
     if (status !== 'healthy') return found('runner_unhealthy', `${shown} is ${status}`);
-    return ok('runner', `${shown} accepts jobs; version ${String(document['version'])}`);
+    return `${shown} accepts jobs; version ${String(document['version'])}`;
   } catch (fault) {
     return found('runner_unreachable', `${shown} does not answer: ${reasonOf(fault)}`);
   }
 }
 
-export async function checkModel({ worker }: ProjectFiles, machine: Machine): Promise<Finding[]> {
+export async function checkModel({ worker }: ProjectFiles, machine: Machine): Promise<CheckResult> {
   const { LLM_BASE_URL: url, LLM_MODEL: model, LLM_API_KEY: key } = worker;
   if (url !== undefined && model === undefined) {
-    return [found('model_incomplete', `LLM_BASE_URL is ${shownAddress(url)}, and LLM_MODEL is not set`)];
+    return found('model_incomplete', `LLM_BASE_URL is ${shownAddress(url)}, and LLM_MODEL is not set`);
   }
   const own = Object.fromEntries(Object.entries(worker).filter(([name]) => name.startsWith('LLM_')));
   const issue = modelIssueOf(own);
-  if (issue !== null) return [found('model_incomplete', issue, fixOfModel(issue))];
+  if (issue !== null) return found('model_incomplete', issue, fixOfModel(issue));
   const { provider } = readSettings(own).model;
   const base = url ?? (provider != null && isPresetName(provider) ? PRESETS[provider].baseUrl : null);
-  if (base === null) return [ok('model', provider ?? 'the demo model')];
+  if (base === null) return provider ?? 'the demo model';
   const shown = shownAddress(base);
   try {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}`, 'x-api-key': key };
     const { status } = await machine.fetch(`${base.replace(/\/+$/, '')}/models`, { headers });
     if (status === 401 || status === 403) {
-      return [
-        found('model_key_refused', `${shown} answers ${status}${key === undefined ? '; LLM_API_KEY is not set' : ''}`),
-      ];
+      return found(
+        'model_key_refused',
+        `${shown} answers ${status}${key === undefined ? '; LLM_API_KEY is not set' : ''}`,
+      );
     }
-    if (status >= 500) return [found('model_unreachable', `${shown} answers ${status}`)];
-    return [ok('model', `${model ?? 'the default model'} at ${shown}`)];
+    if (status >= 500) return found('model_unreachable', `${shown} answers ${status}`);
+    return `${model ?? 'the default model'} at ${shown}`;
   } catch (fault) {
-    return [found('model_unreachable', `${shown} does not answer: ${reasonOf(fault)}`)];
+    return found('model_unreachable', `${shown} does not answer: ${reasonOf(fault)}`);
   }
 }
 
@@ -104,26 +104,28 @@ function fixOfModel(issue: string): string {
   return `${name}=… in .dev.vars`;
 }
 
-/** A system that runs elsewhere, or on this machine. */
-export async function checkSystem({ url: address, key }: Connection, machine: Machine): Promise<Finding[]> {
+/** A system that runs elsewhere, or on this machine; null means none. */
+export async function checkSystem(system: Connection | null, machine: Machine): Promise<CheckResult> {
+  if (system === null) return [];
+  const { url: address, key } = system;
   const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
   try {
     const health = await machine.fetch(`${address}/health`, { headers });
     const document = await jsonOf(health);
     if (document?.['service'] !== 'cortex-edge') {
-      return [found('system_unreachable', `${address} answers ${health.status}, and is not a Cortex Edge`)];
+      return found('system_unreachable', `${address} answers ${health.status}, and is not a Cortex Edge`);
     }
     return [
-      ...systemFindings(address, document),
-      ...clockOf(address, health, machine),
-      ...(await checkKey(address, headers, key, machine)),
-    ];
+      systemFindings(address, document),
+      clockOf(address, health, machine),
+      await checkKey(address, headers, key, machine),
+    ].flat();
   } catch (fault) {
-    return [found('system_unreachable', `${address} does not answer: ${reasonOf(fault)}`)];
+    return found('system_unreachable', `${address} does not answer: ${reasonOf(fault)}`);
   }
 }
 
-function systemFindings(address: string, { status, version, missing }: JsonObject): Finding[] {
+function systemFindings(address: string, { status, version, missing }: JsonObject): string | Finding[] {
   const parts = Array.isArray(missing) ? missing.filter(isJsonObject) : [];
   const findings = parts.map(({ part, reason }) => {
     const fix = part === 'runner' ? 'start the runner, and compare RUNNER_URLS and RUNNER_SECRET' : undefined;
@@ -135,13 +137,13 @@ function systemFindings(address: string, { status, version, missing }: JsonObjec
   if (version !== VERSION) {
     findings.push(found('system_version', `${address} has version ${String(version)}, this project ${VERSION}`));
   }
-  return findings.length > 0 ? findings : [ok('system', `${address} is healthy, version ${VERSION}`)];
+  return findings.length > 0 ? findings : `${address} is healthy, version ${VERSION}`;
 }
 
-function clockOf(address: string, health: Response, machine: Machine): Finding[] {
+function clockOf(address: string, health: Response, machine: Machine): Finding | [] {
   const skew = skewOf(health, machine);
   if (skew === null || (skew >= EARLIEST_MS && skew <= -EARLIEST_MS)) return [];
-  return [found('system_clock', `the clock of ${address} is ${apart(skew)}`)];
+  return found('system_clock', `the clock of ${address} is ${apart(skew)}`);
 }
 
 async function checkKey(
@@ -149,13 +151,13 @@ async function checkKey(
   headers: Record<string, string>,
   key: string | null,
   machine: Machine,
-): Promise<Finding[]> {
+): Promise<string | Finding> {
   const { status } = await machine.fetch(`${address}/agents`, { headers });
   if (status === 401) {
     const message = key === null ? `${address} requires a key` : `${address} does not know this key`;
-    return [found('system_key_refused', message, `npx cortex doctor --url ${address} --key <key>`)];
+    return found('system_key_refused', message, `npx cortex doctor --url ${address} --key <key>`);
   }
-  return [ok('system', key === null ? 'no key is needed from here' : 'the key works')];
+  return key === null ? 'no key is needed from here' : 'the key works';
 }
 
 /** By how much the clock that answers is ahead, in milliseconds; null if it does not say. */

@@ -9,26 +9,26 @@ import { apiKeysOf } from '../../src/settings/keys.ts';
 import { deploymentOf } from '../../src/settings/deployment.ts';
 import { MANIFESTS } from '../project/folders.ts';
 import { isNodeSupported, LEAST_NODE } from '../project/least-node.ts';
-import { found, ok } from './finding.ts';
-import type { Finding } from './finding.ts';
+import { found } from './finding.ts';
+import type { CheckResult, Finding } from './finding.ts';
 import type { Machine, ManifestReport } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
 
 /** Errors of a folder from elsewhere; the command in the fix prints all. */
 const SHOWN_ERRORS = 10;
 
-export function checkNode({ nodeVersion }: Machine): Finding[] {
-  if (isNodeSupported(nodeVersion)) return [ok('node', nodeVersion)];
-  return [found('node_too_old', `Node ${nodeVersion}; at least ${LEAST_NODE} is needed`)];
+export function checkNode({ nodeVersion }: Machine): CheckResult {
+  if (isNodeSupported(nodeVersion)) return nodeVersion;
+  return found('node_too_old', `Node ${nodeVersion}; at least ${LEAST_NODE} is needed`);
 }
 
 /** In a workspace, packages and the lock file may be in a folder above the project. */
-export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding[] {
+export function checkPackages({ root }: ProjectFiles, machine: Machine): CheckResult {
   const read = (folder: string, file: string): JsonObject | null => parseObject(machine.read(join(folder, file)) ?? '');
   const text = machine.read(join(root, 'package.json'));
   const own = parseObject(text ?? '');
-  if (own === null && text !== null) return [found('package_file_invalid', 'package.json is not a JSON object')];
-  if (own === null) return [found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>')];
+  if (own === null && text !== null) return found('package_file_invalid', 'package.json is not a JSON object');
+  if (own === null) return found('not_installed', 'the folder has no package.json', 'npx cortex init <folder>');
   const installed = (name: string, from = root): Package | null =>
     firstOf(foldersFrom(from), (above) => {
       const folder = join(above, 'node_modules', name);
@@ -56,7 +56,7 @@ export function checkPackages({ root }: ProjectFiles, machine: Machine): Finding
     const message = `zod ${other?.version ?? 'none'} of the project, and zod ${ours.version} of ${NAME}`;
     findings.push(found('two_zods', message, `npm install zod@${ours.version}`));
   }
-  return findings.length > 0 ? findings : [ok('packages', 'as in package-lock.json')];
+  return findings.length > 0 ? findings : 'as in package-lock.json';
 }
 
 const NAME = 'cortex-edge';
@@ -103,8 +103,8 @@ function firstOf<T, R>(list: readonly T[], find: (one: T) => R | null): R | null
   return null;
 }
 
-export function checkManifests({ fault, missing, errors, warnings, definitions }: ManifestReport): Finding[] {
-  if (fault !== null) return [found('manifests_unread', fault)];
+export function checkManifests({ fault, missing, errors, warnings, definitions }: ManifestReport): CheckResult {
+  if (fault !== null) return found('manifests_unread', fault);
   const findings = missing.map((folder) => {
     const fix = folder === MANIFESTS ? `mkdir ${folder}` : `mkdir ${folder}, or correct CORTEX_MANIFESTS`;
     return found('manifest_error', `${folder}: no such folder`, fix);
@@ -122,24 +122,22 @@ export function checkManifests({ fault, missing, errors, warnings, definitions }
   );
   if (findings.length > 0) return findings;
   return [
-    ok('manifests', `${definitions} manifests load`),
+    `${definitions} manifests load`,
     ...(warnings > 0 ? [found('manifest_warnings', `${warnings} warnings`)] : []),
   ];
 }
 
-export function checkTools(files: ProjectFiles, { secrets: named, bindings }: ManifestReport): Finding[] {
+export function checkTools(files: ProjectFiles, { secrets: named, bindings }: ManifestReport): CheckResult {
   const secrets = new Map(named.map(({ name, file }) => [name, file]));
   const missing = missingSecret(files.worker);
-  const findings = [...secrets].flatMap(([name, file]) => {
+  const findings = [...secrets].flatMap(([name, file]): Finding | [] => {
     const reason = missing(name);
     if (reason === null) return [];
-    return [
-      found(
-        'tool_secret_missing',
-        `${name}, which ${file} uses: ${reason}`,
-        `${name}=… in .dev.vars; for a deployment: npx wrangler secret put ${name}`,
-      ),
-    ];
+    return found(
+      'tool_secret_missing',
+      `${name}, which ${file} uses: ${reason}`,
+      `${name}=… in .dev.vars; for a deployment: npx wrangler secret put ${name}`,
+    );
   });
   const known = files.environment?.bindings ?? new Set<string>();
   const usable = [...known].filter((name) => bindingIssue(name) === null);
@@ -157,7 +155,7 @@ export function checkTools(files: ProjectFiles, { secrets: named, bindings }: Ma
     );
   }
   if (findings.length > 0) return findings;
-  return [ok('tools', `${secrets.size} secrets and ${bindings.length} bindings are there`)];
+  return `${secrets.size} secrets and ${bindings.length} bindings are there`;
 }
 
 function bindingExample(name: string): string {

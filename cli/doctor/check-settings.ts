@@ -9,8 +9,8 @@ import { parseApiKeys } from '../../src/http/api-keys.ts';
 import { portOf } from '../system/ports.ts';
 import { checkWorkerSettings } from '../system/settings.ts';
 import { parseDevVars, unknownSettings } from '../system/dev-vars.ts';
-import { found, ok } from './finding.ts';
-import type { Finding } from './finding.ts';
+import { found } from './finding.ts';
+import type { CheckResult, Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
 import type { ProjectFiles } from './project-files.ts';
 
@@ -21,7 +21,7 @@ const ROLE_CHARS = 14;
 /** A repeated word or a row of digits has fewer. */
 const LEAST_DISTINCT = 8;
 
-export function checkSettings({ settings, devVars, worker }: ProjectFiles): Finding[] {
+export function checkSettings({ settings, devVars, worker }: ProjectFiles): CheckResult {
   const unknown = unknownSettings(devVars).map(({ name, nearest }) => {
     return found(
       'unknown_setting',
@@ -36,13 +36,13 @@ export function checkSettings({ settings, devVars, worker }: ProjectFiles): Find
   );
   const { start } = settings;
   const invalid = [
-    ...invalidIn(() => void portOf(start, 'PORT')),
-    ...invalidIn(() => void portOf(start, 'RUNNER_PORT')),
-    ...invalidIn(() => void checkWorkerSettings(withoutOthers(worker))),
-  ];
+    invalidIn(() => void portOf(start, 'PORT')),
+    invalidIn(() => void portOf(start, 'RUNNER_PORT')),
+    invalidIn(() => void checkWorkerSettings(withoutOthers(worker))),
+  ].flat();
   const findings = [...malformed, ...unknown, ...invalid];
   if (findings.length > 0) return findings;
-  return [ok('settings', devVars === '' ? 'no .dev.vars: the defaults apply' : 'all settings of .dev.vars are known')];
+  return devVars === '' ? 'no .dev.vars: the defaults apply' : 'all settings of .dev.vars are known';
 }
 
 /** The settings that have no check of their own; API_KEYS, the secrets and the model have one. */
@@ -51,26 +51,26 @@ function withoutOthers(worker: ProjectFiles['worker']): Record<string, string> {
 }
 
 /** @param check throws an Error that names a setting that is not valid */
-function invalidIn(check: () => void): Finding[] {
+function invalidIn(check: () => void): Finding | [] {
   try {
     check();
     return [];
   } catch (fault) {
     const message = messageOf(fault);
     const [name = '<name>'] = /[A-Z][A-Z_]{3,}/.exec(message) ?? [];
-    return [found('invalid_setting', message, `a valid ${name}=… in .dev.vars, or none`)];
+    return found('invalid_setting', message, `a valid ${name}=… in .dev.vars, or none`);
   }
 }
 
 const OTHER_CHECKS = /^(?:API_KEYS|OWNER_OF_KEYLESS|SESSION_TOKEN_SECRET|RUNNER_SECRET|LLM_)/;
 
-export function checkKeys({ worker }: ProjectFiles): Finding[] {
+export function checkKeys({ worker }: ProjectFiles): CheckResult {
   const { API_KEYS: text = '', OWNER_OF_KEYLESS: keyless } = worker;
   try {
     const keys = parseApiKeys(text, keyless);
-    if (keys.length === 0) return [found('keys_missing', 'API_KEYS is not set on this machine')];
+    if (keys.length === 0) return found('keys_missing', 'API_KEYS is not set on this machine');
     const weak = keys.filter(({ key }) => key.length < LEAST_KEY_CHARS || distinct(key) < LEAST_DISTINCT);
-    if (weak.length === 0) return [ok('keys', `${keys.length} keys: ${keys.map(shown).join(', ')}`)];
+    if (weak.length === 0) return `${keys.length} keys: ${keys.map(shown).join(', ')}`;
     return weak.map((key) =>
       found(
         'key_weak',
@@ -79,7 +79,7 @@ export function checkKeys({ worker }: ProjectFiles): Finding[] {
       ),
     );
   } catch (fault) {
-    return [found('keys_malformed', messageOf(fault), roleFix(text))];
+    return found('keys_malformed', messageOf(fault), roleFix(text));
   }
 }
 
@@ -98,7 +98,7 @@ function roleFix(text: string): string | undefined {
   return undefined;
 }
 
-export function checkSecrets({ worker, devVars }: ProjectFiles, machine: Machine): Finding[] {
+export function checkSecrets({ worker, devVars }: ProjectFiles, machine: Machine): CheckResult {
   const { RUNNER_URLS: urls, RUNNER_SECRET: secret, SESSION_TOKEN_SECRET: tokens } = worker;
   const findings: Finding[] = [];
   if (urls !== undefined && secret === undefined) {
@@ -122,7 +122,7 @@ export function checkSecrets({ worker, devVars }: ProjectFiles, machine: Machine
     if (weakness !== null) findings.push(found('token_secret_weak', `SESSION_TOKEN_SECRET ${weakness}`));
   }
   if (findings.length > 0) return findings;
-  return [ok('secrets', urls === undefined ? 'the own runner gets a secret at each start' : 'RUNNER_SECRET is set')];
+  return urls === undefined ? 'the own runner gets a secret at each start' : 'RUNNER_SECRET is set';
 }
 
 function weaknessOf(secret: string, least: number): string | null {
@@ -136,13 +136,13 @@ function distinct(text: string): number {
 }
 
 /** `.dev.vars` must not be in the repository. */
-export async function checkGit({ root }: ProjectFiles, machine: Machine): Promise<Finding[]> {
+export async function checkGit({ root }: ProjectFiles, machine: Machine): Promise<CheckResult> {
   const git = async (...args: string[]): Promise<number | null> => (await machine.run(root, 'git', args)).status;
-  if ((await git('rev-parse', '--is-inside-work-tree')) !== 0) return [ok('git', 'the folder is not a git repository')];
+  if ((await git('rev-parse', '--is-inside-work-tree')) !== 0) return 'the folder is not a git repository';
   if ((await git('ls-files', '--error-unmatch', '.dev.vars')) === 0) {
-    return [found('vars_committed', '.dev.vars is committed to git')];
+    return found('vars_committed', '.dev.vars is committed to git');
   }
-  if ((await git('check-ignore', '-q', '.dev.vars')) === 0) return [ok('git', 'git ignores .dev.vars')];
+  if ((await git('check-ignore', '-q', '.dev.vars')) === 0) return 'git ignores .dev.vars';
   const where = machine.read(join(root, '.dev.vars')) === null ? ', and would not if it existed' : '';
-  return [found('vars_not_ignored', `git does not ignore .dev.vars${where}`)];
+  return found('vars_not_ignored', `git does not ignore .dev.vars${where}`);
 }

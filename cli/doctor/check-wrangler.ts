@@ -1,8 +1,8 @@
 /** wrangler.toml and the Worker's entry: what the package needs of them. */
 import { dirname, join } from 'node:path';
 import { RUNTIME_ENTRYPOINTS, RUNTIME_OBJECTS } from '../../src/domain/bindings.ts';
-import { found, ok } from './finding.ts';
-import type { Finding } from './finding.ts';
+import { found } from './finding.ts';
+import type { CheckResult, Finding } from './finding.ts';
 import type { Machine } from './machine.ts';
 import type { Environment, ProjectFiles } from './project-files.ts';
 
@@ -10,17 +10,17 @@ import type { Environment, ProjectFiles } from './project-files.ts';
 export const COMPATIBILITY_DATE = '2026-10-01';
 export const COMPATIBILITY_FLAGS = ['enable_request_signal', 'request_signal_passthrough'];
 
-export function checkWrangler({ environment, fault }: ProjectFiles, machine: Machine): Finding[] {
-  if (fault !== null) return [found('wrangler_file_invalid', fault)];
-  if (environment === null) return [found('wrangler_file_missing', 'the folder has no wrangler.toml')];
+export function checkWrangler({ environment, fault }: ProjectFiles, machine: Machine): CheckResult {
+  if (fault !== null) return found('wrangler_file_invalid', fault);
+  if (environment === null) return found('wrangler_file_missing', 'the folder has no wrangler.toml');
   const findings = [
-    ...bindings(environment),
-    ...migrations(environment),
-    ...build(environment),
-    ...compatibility(environment, machine),
-  ];
+    bindings(environment),
+    migrations(environment),
+    build(environment),
+    compatibility(environment, machine),
+  ].flat();
   if (findings.length > 0) return findings;
-  return [ok('wrangler', `${environment.objects.size} objects, compatibility date ${environment.compatibilityDate}`)];
+  return `${environment.objects.size} objects, compatibility date ${environment.compatibilityDate}`;
 }
 
 function bindings({ objects }: Environment): Finding[] {
@@ -29,7 +29,7 @@ function bindings({ objects }: Environment): Finding[] {
     if (bound === type) return [];
     const message =
       bound === undefined ? `no binding ${name} of the class ${type}` : `the binding ${name} has the class ${bound}`;
-    return [found('binding_missing', message, bindingLines(name, type))];
+    return found('binding_missing', message, bindingLines(name, type));
   });
 }
 
@@ -84,10 +84,10 @@ function nextTag(steps: Environment['migrations']): string {
   return `v${Math.max(steps.length, ...numbers) + 1}`;
 }
 
-function build({ hasBuild }: Environment): Finding[] {
+function build({ hasBuild }: Environment): Finding | [] {
   if (hasBuild) return [];
   const fix = `[build]\ncommand = "${BUILD}"\nwatch_dir = ["manifests", "tools"]`;
-  return [found('build_missing', 'no [build] command', fix)];
+  return found('build_missing', 'no [build] command', fix);
 }
 
 /** The command of the template. */
@@ -98,54 +98,42 @@ function compatibility({ compatibilityDate, compatibilityFlags }: Environment, m
   const all = [...new Set([...compatibilityFlags, ...missing])].map((flag) => `"${flag}"`).join(', ');
   const isOld = compatibilityDate === null || compatibilityDate < COMPATIBILITY_DATE;
   const today = new Date(machine.now()).toISOString().slice(0, 10);
-  return [
-    ...(compatibilityDate !== null && compatibilityDate > today
-      ? [
-          found(
-            'compatibility_date_future',
-            `the compatibility date ${compatibilityDate} is in the future`,
-            `compatibility_date = "${COMPATIBILITY_DATE}"`,
-          ),
-        ]
-      : []),
-    ...(isOld
-      ? [
-          found(
-            'compatibility_date_old',
-            `the compatibility date is ${compatibilityDate ?? 'not set'}; at least ${COMPATIBILITY_DATE} is needed`,
-            `compatibility_date = "${COMPATIBILITY_DATE}"`,
-          ),
-        ]
-      : []),
-    ...(missing.length === 0
-      ? []
-      : [
-          found(
-            'compatibility_flag_missing',
-            `the compatibility flags lack ${missing.join(', ')}`,
-            `compatibility_flags = [${all}]`,
-          ),
-        ]),
-  ];
+  const date = `compatibility_date = "${COMPATIBILITY_DATE}"`;
+  const findings: Finding[] = [];
+  if (compatibilityDate !== null && compatibilityDate > today) {
+    const message = `the compatibility date ${compatibilityDate} is in the future`;
+    findings.push(found('compatibility_date_future', message, date));
+  }
+  if (isOld) {
+    const message = `the compatibility date is ${compatibilityDate ?? 'not set'}; at least ${COMPATIBILITY_DATE} is needed`;
+    findings.push(found('compatibility_date_old', message, date));
+  }
+  if (missing.length > 0) {
+    const message = `the compatibility flags lack ${missing.join(', ')}`;
+    findings.push(found('compatibility_flag_missing', message, `compatibility_flags = [${all}]`));
+  }
+  return findings;
 }
 
 /** The Worker's entry must export the classes that its bindings name, and the entrypoints of the package. */
-export function checkWorker({ root, environment }: ProjectFiles, machine: Machine): Finding[] {
+export function checkWorker({ root, environment }: ProjectFiles, machine: Machine): CheckResult {
   if (environment === null) return [];
   const { main } = environment;
-  if (main === null) return [found('main_missing', 'wrangler.toml has no "main"')];
+  if (main === null) return found('main_missing', 'wrangler.toml has no "main"');
   const exported = exportsOf(join(root, main), machine);
   if (exported === null) {
-    return [
-      found('main_missing', `${main} does not exist`, `main = "src/worker.ts" in wrangler.toml, or create ${main}`),
-    ];
+    return found(
+      'main_missing',
+      `${main} does not exist`,
+      `main = "src/worker.ts" in wrangler.toml, or create ${main}`,
+    );
   }
   const isMissing = (name: string): boolean => !exported.has(name) && !(exported.has('*') && isOfPackage(name));
   const objects = [...new Set([...Object.values(RUNTIME_OBJECTS), ...environment.objects.values()])];
   const missing = objects.filter(isMissing);
   const entrypoints = RUNTIME_ENTRYPOINTS.filter(isMissing);
   if (missing.length + entrypoints.length === 0) {
-    return [ok('worker', `${main} exports all ${objects.length + RUNTIME_ENTRYPOINTS.length} classes`)];
+    return `${main} exports all ${objects.length + RUNTIME_ENTRYPOINTS.length} classes`;
   }
   const findings: Finding[] = [];
   if (missing.length > 0) {

@@ -3,32 +3,8 @@
  * test compares.
  */
 
-/** The checks, in the order of the report. */
-export const CHECKS = {
-  node: 'Node',
-  packages: 'Packages',
-  settings: 'Settings',
-  keys: 'API keys',
-  secrets: 'Secrets',
-  git: 'Secrets in git',
-  wrangler: 'wrangler.toml',
-  worker: 'Worker',
-  manifests: 'Manifests',
-  tools: 'Needs of tools',
-  model: 'Model',
-  runner: 'Runner',
-  sandbox: 'Sandbox',
-  ports: 'Ports',
-  containers: 'Containers',
-  login: 'Cloudflare login',
-  deployment: 'Deployed secrets',
-  system: 'Deployed system',
-} as const;
-
-export type CheckId = keyof typeof CHECKS;
-
-interface Problem {
-  readonly check: CheckId;
+interface Problem<Check extends string = string> {
+  readonly check: Check;
   /** A warning does not change the exit code: it concerns only a deployment, or nothing can be said. */
   readonly level: 'problem' | 'warning';
   /** One sentence: what happens because of it. */
@@ -37,8 +13,16 @@ interface Problem {
   readonly fix: string;
 }
 
-const problem = (check: CheckId, meaning: string, fix: string): Problem => ({ check, level: 'problem', meaning, fix });
-const warning = (check: CheckId, meaning: string, fix: string): Problem => ({ check, level: 'warning', meaning, fix });
+const at =
+  (level: Problem['level']) =>
+  <Check extends string>(check: Check, meaning: string, fix: string): Problem<Check> => ({
+    check,
+    level,
+    meaning,
+    fix,
+  });
+const problem = at('problem');
+const warning = at('warning');
 
 /** By id, which is stable: `--json` prints it. */
 export const PROBLEMS = {
@@ -258,3 +242,4 @@ export const PROBLEMS = {
 } as const satisfies Readonly<Record<string, Problem>>;
 
 export type ProblemId = keyof typeof PROBLEMS;
+export type CheckId = (typeof PROBLEMS)[ProblemId]['check'];

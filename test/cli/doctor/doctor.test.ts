@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMPATIBILITY_DATE, COMPATIBILITY_FLAGS } from '../../../cli/doctor/check-wrangler.ts';
-import { reportOf, summaryOf } from '../../../cli/doctor/finding.ts';
+import { CHECKS, reportOf, summaryOf } from '../../../cli/doctor/doctor.ts';
 import { machine } from '../../../cli/doctor/machine.ts';
-import { CHECKS, PROBLEMS } from '../../../cli/doctor/problems.ts';
+import { PROBLEMS } from '../../../cli/doctor/problems.ts';
 import type { ProblemId } from '../../../cli/doctor/problems.ts';
 import { PACKAGE_ROOT } from '../../../cli/project/folders.ts';
 import { RUNTIME_OBJECTS } from '../../../src/domain/bindings.ts';
@@ -537,10 +537,21 @@ describe('[K5] the doctor', () => {
     expect(unknown?.message).toContain('no environment "bag" (known: big)');
   });
 
+  test('reports the checks in the order of their table, each with what it found', async () => {
+    using project = new Project();
+    const checks = (await project.examine()).map(({ check }) => check);
+    const order = Object.keys(CHECKS);
+    expect(checks).toEqual(checks.toSorted((a, b) => order.indexOf(a) - order.indexOf(b)));
+    // Without a login and without a system, two have nothing to look at.
+    expect(
+      order.filter((check) => !checks.some((one) => one === check)).every((check) => /deployment|system/.test(check)),
+    ).toBe(true);
+  });
+
   test('a line for each check; below a problem, what it means and the fix', () => {
     const lines = reportOf([
-      { check: 'git', state: 'problem', message: 'm', problem: 'vars_not_ignored', meaning: 'why', fix: 'a\nb' },
       { check: 'node', state: 'ok', message: '24', problem: null, meaning: null, fix: null },
+      { check: 'git', state: 'problem', message: 'm', problem: 'vars_not_ignored', meaning: 'why', fix: 'a\nb' },
     ]);
     expect(lines).toEqual([
       '✓ Node            24',
@@ -580,7 +591,7 @@ describe('[K5] docs/doctor.md', () => {
 
   test('has a row for each problem, in the order of the checks', () => {
     const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ⏎ ');
-    const rows = Object.entries(CHECKS).flatMap(([check, title]) =>
+    const rows = Object.entries(CHECKS).flatMap(([check, { title }]) =>
       Object.entries(PROBLEMS)
         .filter(([, problem]) => problem.check === check)
         .map(
