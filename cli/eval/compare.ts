@@ -2,8 +2,8 @@
 import { digestOfCase } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
 import type { EarlierReport, EvalReport } from './report.ts';
-import { rateDifference, signTest, spreadOf } from './statistics.ts';
-import type { CaseCount, Difference } from './statistics.ts';
+import { rateDifference, signTest, spreadOf } from '../statistics.ts';
+import type { CaseCount, Rate } from '../statistics.ts';
 
 interface Change {
   readonly name: string;
@@ -37,7 +37,7 @@ export interface Comparison {
   /** In both, without a run in one of them: errors. */
   readonly unmeasured: readonly string[];
   /** Difference of the mean pass rate of the compared cases, now minus before; null without one. */
-  readonly pass_rate: Difference | null;
+  readonly pass_rate: Rate | null;
   /** Two-sided, of the numbers of better and worse cases. */
   readonly sign_test_p: number;
   /** The interval of the difference lies below 0. */

@@ -1,10 +1,11 @@
 /** The report of an evaluation as text for terminals (O3). Text of models is made harmless. */
 import type { Colors } from 'picocolors/types';
+import type { Rate } from '../statistics.ts';
+import { aligned } from '../terminal/aligned.ts';
 import { visible } from '../terminal/visible.ts';
 import type { Comparison } from './compare.ts';
 import type { CaseResult } from './evaluate.ts';
 import type { CaseSummary, EvalReport } from './report.ts';
-import type { Rate } from './statistics.ts';
 
 const NAME_COLUMNS = 40;
 const INTERVAL_COLUMN = 2;
@@ -58,17 +59,6 @@ function cellsOf({ name, passed, failed, errors, pass_rate: rate, tokens, ms }: 
     ms === null ? '' : seconds(ms),
     change,
   ];
-}
-
-/** Columns with two spaces between them: the first one to the left, the others to the right. */
-function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 /** The reasons, once for repeats that failed for the same ones. */

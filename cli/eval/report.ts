@@ -5,9 +5,8 @@ import { parseJson } from '../../src/domain/json.ts';
 import { digestOfCase, digestOfDataset, MOST_CASES, NAME_CHARS } from './dataset.ts';
 import type { Dataset } from './dataset.ts';
 import type { CaseResult } from './evaluate.ts';
-import { wilsonInterval } from './interval.ts';
-import { passRate, spreadOf, sum } from './statistics.ts';
-import type { Rate, Spread } from './statistics.ts';
+import { passRate, spreadOf, sum, wilsonInterval } from '../statistics.ts';
+import type { Rate, Spread } from '../statistics.ts';
 
 /** Of the form of the report. */
 export const REPORT_VERSION = 1;

@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { isJsonObject } from '../../../src/domain/json.ts';
 import type { Json } from '../../../src/domain/json.ts';
-import { mean, pairedDifference } from '../score/score.ts';
-import type { Difference, FormScore } from '../score/score.ts';
+import { meansOf, pairedDifference } from '../../statistics.ts';
+import type { MeanDifference } from '../../statistics.ts';
+import type { FormScore } from '../score/score.ts';
 import { FORM_NAMES } from '../tasks/forms.ts';
 import type { FormName } from '../tasks/forms.ts';
 
@@ -68,16 +69,9 @@ export function changeSince(
   { digests }: Pick<Compared, 'digests'>,
   { form, score }: Compared['forms'][number],
   earlier: EarlierReport,
-): Difference {
-  const before = new Map<string, number[]>();
-  for (const run of earlier.runs) {
-    if (run.form !== form || !isCommon(run.task, earlier, digests)) continue;
-    before.set(run.task, [...(before.get(run.task) ?? []), run.score / 100]);
-  }
-  return pairedDifference(
-    score?.byTask ?? new Map(),
-    new Map([...before].map(([task, values]) => [task, mean(values)])),
-  );
+): MeanDifference {
+  const before = earlier.runs.filter((run) => run.form === form && isCommon(run.task, earlier, digests));
+  return pairedDifference(score?.byTask ?? new Map(), meansOf(before.map((run) => [run.task, run.score / 100])));
 }
 
 /** As JSON: differences in points of 100. */

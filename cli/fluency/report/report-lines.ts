@@ -5,7 +5,9 @@ import { changeSince } from './comparison.ts';
 import type { EarlierReport } from './comparison.ts';
 import { END_REASONS, mistakesByCode, usageOf } from './report.ts';
 import type { FluencyReport, FormReport } from './report.ts';
-import { PART_NAMES, WEIGHTS, mean } from '../score/score.ts';
+import { mean, spreadOf, sum } from '../../statistics.ts';
+import { aligned } from '../../terminal/aligned.ts';
+import { PART_NAMES, WEIGHTS } from '../score/score.ts';
 import { KINDS } from '../tasks/dataset.ts';
 
 /** Kinds of mistakes that are shown for each form. */
@@ -21,7 +23,7 @@ export function reportLines(report: FluencyReport, earlier: EarlierReport | null
   return [
     `${model} at ${endpoint}: ${counted(tasks, 'task')}${repeat === 1 ? '' : `, ${repeat} times`}`,
     '',
-    ...(measured.length === 0 ? [] : table([header(measured), ...rows(report, measured, earlier)])),
+    ...(measured.length === 0 ? [] : aligned([header(measured), ...rows(report, measured, earlier)])),
     ...forms.flatMap(remarks),
     ...measured.flatMap(mistakeLines),
     '',
@@ -74,14 +76,13 @@ function rows(report: FluencyReport, forms: readonly FormReport[], earlier: Earl
       return `${average(runs.map(({ makespanMs }) => makespanMs / 1_000))} (${ideal})`;
     }),
     row('calls: missing, more, repeated', ({ runs }) => {
-      const sum = (of: (calls: FormReport['runs'][number]['calls']) => number): number =>
-        runs.reduce((total, { calls }) => total + of(calls), 0);
-      return `${sum((calls) => calls.missing)}, ${sum((calls) => calls.superfluous)}, ${sum((calls) => calls.repeated)}`;
+      const total = (of: 'missing' | 'superfluous' | 'repeated'): number => sum(runs.map(({ calls }) => calls[of]));
+      return `${total('missing')}, ${total('superfluous')}, ${total('repeated')}`;
     }),
-    row('actions: rejected, repaired', ({ runs }) => {
-      const rejected = runs.reduce((total, run) => total + run.rejected, 0);
-      return `${rejected}, ${runs.reduce((total, run) => total + run.repaired, 0)}`;
-    }),
+    row(
+      'actions: rejected, repaired',
+      ({ runs }) => `${sum(runs.map(({ rejected }) => rejected))}, ${sum(runs.map(({ repaired }) => repaired))}`,
+    ),
     row('tokens per run', ({ runs }) => mean(runs.map(({ usage }) => usage.prompt + usage.completion)).toFixed(0)),
     row('seconds to the first action', ({ runs }) =>
       median(runs.flatMap(({ firstActionMs }) => firstActionMs ?? []).map((ms) => ms / 1_000)),
@@ -91,8 +92,7 @@ function rows(report: FluencyReport, forms: readonly FormReport[], earlier: Earl
 }
 
 function median(values: readonly number[]): string {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)]?.toFixed(2) ?? NONE;
+  return spreadOf(values)?.median.toFixed(2) ?? NONE;
 }
 
 function remarks({ form, unavailable, note, endpointErrors }: FormReport): string[] {
@@ -121,14 +121,4 @@ function mistakeLines({ form, runs }: FormReport): string[] {
       ]),
     ...(more > 0 ? [`  and ${more} other kinds`] : []),
   ];
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
 }

@@ -11,8 +11,9 @@
 import { FORM_NAMES, FORM_PROTOCOLS, FORM_TITLES } from '../tasks/forms.ts';
 import type { FormName } from '../tasks/forms.ts';
 import type { RunMeasures } from './measure.ts';
-import { mean, pairedDifference } from './score.ts';
-import type { Difference, FormScore } from './score.ts';
+import { mean, meansOf, pairedDifference } from '../../statistics.ts';
+import type { MeanDifference } from '../../statistics.ts';
+import type { FormScore } from './score.ts';
 
 /** A form with runs. */
 export interface MeasuredForm {
@@ -109,7 +110,7 @@ interface Round {
   /** As a share of the larger value, over tasks that both solve. Otherwise as a difference, over all tasks. */
   readonly isShare: boolean;
   /** Why the second form is dropped. */
-  readonly reason: (best: FormName, other: FormName, difference: Difference) => string;
+  readonly reason: (best: FormName, other: FormName, difference: MeanDifference) => string;
 }
 
 const ROUNDS: readonly Round[] = [
@@ -142,7 +143,7 @@ const ROUNDS: readonly Round[] = [
 /** The forms that are not worse than the best one. */
 function keep(forms: readonly MeasuredForm[], round: Round, reasons: string[]): MeasuredForm[] {
   const sign = round.isBetter === 'more' ? 1 : -1;
-  const lead = (a: MeasuredForm, b: MeasuredForm): Difference => {
+  const lead = (a: MeasuredForm, b: MeasuredForm): MeanDifference => {
     const { mean: value, ...others } = compare(a, b, round);
     return { mean: sign * value, ...others };
   };
@@ -156,7 +157,7 @@ function keep(forms: readonly MeasuredForm[], round: Round, reasons: string[]): 
   });
 }
 
-function compare(a: MeasuredForm, b: MeasuredForm, { of, isShare }: Round): Difference {
+function compare(a: MeasuredForm, b: MeasuredForm, { of, isShare }: Round): MeanDifference {
   const [ofA, ofB] = [byTask(a.runs, of, isShare), byTask(b.runs, of, isShare)];
   if (!isShare) return pairedDifference(ofA, ofB);
   const relative = (values: ReadonlyMap<string, number>): Map<string, number> =>
@@ -166,12 +167,7 @@ function compare(a: MeasuredForm, b: MeasuredForm, { of, isShare }: Round): Diff
 
 /** The mean of the repetitions of each task. */
 function byTask(runs: readonly RunMeasures[], of: Round['of'], onlySolved: boolean): Map<string, number> {
-  const found = new Map<string, number[]>();
-  for (const run of runs) {
-    if (onlySolved && !run.solved) continue;
-    found.set(run.task, [...(found.get(run.task) ?? []), of(run)]);
-  }
-  return new Map([...found].map(([task, values]) => [task, mean(values)]));
+  return meansOf(runs.filter(({ solved }) => solved || !onlySolved).map((run) => [run.task, of(run)]));
 }
 
 /** Why bare text should be rejected, or null. */
@@ -187,18 +183,18 @@ function announcements({ form, runs }: MeasuredForm): string | null {
   );
 }
 
-function isMore({ mean: value, margin, pairs }: Difference, least: number): boolean {
+function isMore({ mean: value, margin, pairs }: MeanDifference, least: number): boolean {
   return pairs >= LEAST_PAIRS && value > Math.max(margin, least);
 }
 
 /** A difference of scores, in points of 100. */
-export function points({ mean: value, margin }: Difference): string {
+export function points({ mean: value, margin }: MeanDifference): string {
   const sign = value < 0 ? '−' : '+';
   const uncertainty = Number.isFinite(margin) ? `± ${shown(100 * margin)}` : 'with unknown uncertainty';
   return `${sign}${shown(100 * Math.abs(value))} ${uncertainty} points`;
 }
 
-function percent({ mean: value, margin }: Difference): string {
+function percent({ mean: value, margin }: MeanDifference): string {
   return `${shown(100 * value)} % (± ${shown(100 * margin)})`;
 }
 

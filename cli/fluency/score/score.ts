@@ -1,8 +1,7 @@
 /** Scores: parts from 0 to 1 for each run, and the score of a form, from 0 to 100, with its uncertainty. */
-import { wilsonInterval } from '../../eval/interval.ts';
-import type { Interval } from '../../eval/interval.ts';
+import { mean, meansOf, sum, wilsonInterval } from '../../statistics.ts';
+import type { Interval } from '../../statistics.ts';
 import type { RunMeasures } from './measure.ts';
-import { student95 } from './quantile.ts';
 
 /** The parts of the score with their weights: what a user notices most weighs most. */
 export const WEIGHTS = {
@@ -57,15 +56,11 @@ function referencesOf({ references: { needed, used, missing, unknown } }: RunMea
 
 /** From 0 to 1: the weighted mean of the parts that apply. */
 export function scoreOf(parts: RunParts): number {
-  let sum = 0;
-  let weights = 0;
-  for (const name of PART_NAMES) {
+  const applied = PART_NAMES.flatMap((name) => {
     const value = parts[name];
-    if (value === null) continue;
-    sum += value * WEIGHTS[name];
-    weights += WEIGHTS[name];
-  }
-  return sum / weights;
+    return value === null ? [] : [{ value, weight: WEIGHTS[name] }];
+  });
+  return sum(applied.map(({ value, weight }) => value * weight)) / sum(applied.map(({ weight }) => weight));
 }
 
 export interface FormScore {
@@ -82,18 +77,13 @@ export interface FormScore {
 /** @param runs of one form, without those that the endpoint has failed; at least one */
 export function formScore(runs: readonly RunMeasures[]): FormScore {
   const parts = runs.map(partsOf);
-  const byTask = new Map<string, number[]>();
-  for (const [index, { task }] of runs.entries()) {
-    const part = parts[index];
-    if (part !== undefined) byTask.set(task, [...(byTask.get(task) ?? []), scoreOf(part)]);
-  }
   // Repetitions of a task depend on each other, so tasks are counted instead of runs.
-  const scores = [...byTask].map(([task, values]): [string, number] => [task, mean(values)]);
-  const sum = scores.reduce((total, [, value]) => total + value, 0);
+  const byTask = meansOf(runs.map((run, index) => [run.task, scoreOf(parts[index] ?? partsOf(run))]));
+  const total = sum([...byTask.values()]);
   // Scores between 0 and 1 vary less than shares with the same mean: the interval is wider than needed.
-  const { low, high } = wilsonInterval(Math.round(sum), scores.length);
+  const { low, high } = wilsonInterval(Math.round(total), byTask.size);
   return {
-    score: (100 * sum) / scores.length,
+    score: (100 * total) / byTask.size,
     interval: { low: 100 * low, high: 100 * high },
     parts: Object.fromEntries(
       PART_NAMES.map((name) => {
@@ -101,37 +91,6 @@ export function formScore(runs: readonly RunMeasures[]): FormScore {
         return [name, values.length === 0 ? null : 100 * mean(values)];
       }),
     ) as Record<PartName, number | null>,
-    byTask: new Map(scores),
+    byTask,
   };
-}
-
-/** The mean difference of pairs, and half the width of its interval at a confidence of 95 %. */
-export interface Difference {
-  readonly mean: number;
-  readonly margin: number;
-  readonly pairs: number;
-}
-
-/**
- * Compares by task, so that difficult tasks do not hide a difference.
- *
- * @returns of `a` minus `b`, over the names that both have
- */
-export function pairedDifference(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): Difference {
-  const values = [...a].flatMap(([name, value]) => {
-    const other = b.get(name);
-    return other === undefined ? [] : [value - other];
-  });
-  if (values.length === 0) return { mean: 0, margin: Infinity, pairs: 0 };
-  const middle = mean(values);
-  const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-  const margin =
-    values.length < 2
-      ? Infinity
-      : student95(values.length - 1) * Math.sqrt(squares / (values.length - 1) / values.length);
-  return { mean: middle, margin, pairs: values.length };
-}
-
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -4,8 +4,8 @@ import type { FormName } from '../../../cli/fluency/tasks/forms.ts';
 import type { RunMeasures } from '../../../cli/fluency/score/measure.ts';
 import { manifestSnippet, recommend } from '../../../cli/fluency/score/recommend.ts';
 import type { MeasuredForm, Recommendation } from '../../../cli/fluency/score/recommend.ts';
-import { student95 } from '../../../cli/fluency/score/quantile.ts';
-import { formScore, pairedDifference, partsOf, scoreOf } from '../../../cli/fluency/score/score.ts';
+import { pairedDifference, student95 } from '../../../cli/statistics.ts';
+import { formScore, partsOf, scoreOf } from '../../../cli/fluency/score/score.ts';
 import { KINDS } from '../../../cli/fluency/tasks/dataset.ts';
 import { runWith } from './run-measures.ts';
 

@@ -1,9 +1,16 @@
 /**
- * Statistics of an evaluation (O3). Repeats of one case resemble each other, so cases are the units: an interval says what
- * the rate would be on other cases of the same kind. Pure; the methods are those of docs/evaluation.md.
+ * Statistics of evaluations and of fluency (O3, O4), at a confidence of 95 %. Repeats of one case resemble each other, so cases
+ * are the units: an interval says what the rate would be on other cases of the same kind. Pure; the methods are those of
+ * docs/evaluation.md and docs/fluency.md.
  */
-import { wilsonInterval } from './interval.ts';
-import type { Interval } from './interval.ts';
+
+/** Of the standard normal distribution. */
+const Z = 1.959964;
+
+export interface Interval {
+  readonly low: number;
+  readonly high: number;
+}
 
 /** How often one case passed. Runs that could not be made are in neither number. */
 export interface CaseCount {
@@ -23,7 +30,22 @@ export interface Spread {
 }
 
 /** Half of the squared normal quantile of 95 %: the pseudo-counts of Agresti and Coull. */
-const PSEUDO_COUNT = 1.959964 ** 2 / 2;
+const PSEUDO_COUNT = Z ** 2 / 2;
+
+/**
+ * The Wilson score interval of a share.
+ *
+ * @param passed whole number, at most `total`
+ * @returns shares from 0 to 1; the whole range if `total` is 0
+ */
+export function wilsonInterval(passed: number, total: number): Interval {
+  if (total === 0) return { low: 0, high: 1 };
+  const share = passed / total;
+  const square = (Z * Z) / total;
+  const centre = (share + square / 2) / (1 + square);
+  const half = (Z * Math.sqrt((share * (1 - share)) / total + square / (4 * total))) / (1 + square);
+  return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+}
 
 /**
  * The share of runs that passed, with a 95 % interval: the Wilson interval of an effective number of runs.
@@ -52,9 +74,6 @@ export interface PairedCounts {
   readonly now: CaseCount;
 }
 
-/** @returns the difference `now - before` of the mean rate of the cases, with a 95 % interval; null without a case */
-export type Difference = Rate;
-
 /**
  * How much the mean rate of the same cases has changed. Every case has the same weight.
  *
@@ -64,7 +83,7 @@ export type Difference = Rate;
  *
  * @returns shares from -1 to 1; null without a case that has runs in both
  */
-export function rateDifference(pairs: readonly PairedCounts[]): Difference | null {
+export function rateDifference(pairs: readonly PairedCounts[]): Rate | null {
   const cases = pairs.filter(({ before, now }) => before.total > 0 && now.total > 0);
   if (cases.length === 0) return null;
   const before = meanRate(cases.map((pair) => pair.before));
@@ -149,4 +168,62 @@ export function spreadOf(values: readonly number[]): Spread | null {
 
 export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** The mean difference of pairs, and half the width of its interval at a confidence of 95 %. */
+export interface MeanDifference {
+  readonly mean: number;
+  readonly margin: number;
+  readonly pairs: number;
+}
+
+/**
+ * Compares by task, so that difficult tasks do not hide a difference.
+ *
+ * @returns of `a` minus `b`, over the names that both have
+ */
+export function pairedDifference(a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): MeanDifference {
+  const values = [...a].flatMap(([name, value]) => {
+    const other = b.get(name);
+    return other === undefined ? [] : [value - other];
+  });
+  if (values.length === 0) return { mean: 0, margin: Infinity, pairs: 0 };
+  const middle = mean(values);
+  const squares = sum(values.map((value) => (value - middle) ** 2));
+  const margin =
+    values.length < 2
+      ? Infinity
+      : student95(values.length - 1) * Math.sqrt(squares / (values.length - 1) / values.length);
+  return { mean: middle, margin, pairs: values.length };
+}
+
+/** Of Student's t distribution, for 1 to 8 degrees of freedom. */
+const STUDENT_95 = [12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306] as const;
+
+/**
+ * The two-sided quantile of Student's t distribution: what 1.96 is for a known variance.
+ *
+ * @param freedom degrees of freedom: one less than the number of values; Infinity without any
+ */
+export function student95(freedom: number): number {
+  if (freedom < 1) return Infinity;
+  const known = STUDENT_95[freedom - 1];
+  if (known !== undefined) return known;
+  // The Cornish-Fisher expansion: exact to 0.001 from 9 degrees on.
+  return (
+    Z +
+    (Z ** 3 + Z) / (4 * freedom) +
+    (5 * Z ** 5 + 16 * Z ** 3 + 3 * Z) / (96 * freedom ** 2) +
+    (3 * Z ** 7 + 19 * Z ** 5 + 17 * Z ** 3 - 15 * Z) / (384 * freedom ** 3)
+  );
+}
+
+/** The mean of the values of each name, in the order in which the names come. */
+export function meansOf(values: Iterable<readonly [name: string, value: number]>): Map<string, number> {
+  const byName = Map.groupBy(values, ([name]) => name);
+  return new Map([...byName].map(([name, own]) => [name, mean(own.map(([, value]) => value))]));
+}
+
+export function mean(values: readonly number[]): number {
+  return sum(values) / values.length;
 }

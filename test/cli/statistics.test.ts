@@ -1,8 +1,7 @@
 /** Intervals and tests of an evaluation, with published values (O3). */
 import { describe, expect, test } from 'vitest';
-import { wilsonInterval } from '../../../cli/eval/interval.ts';
-import { passRate, rateDifference, signTest, spreadOf } from '../../../cli/eval/statistics.ts';
-import type { CaseCount, PairedCounts } from '../../../cli/eval/statistics.ts';
+import { passRate, rateDifference, signTest, spreadOf, wilsonInterval } from '../../cli/statistics.ts';
+import type { CaseCount, PairedCounts } from '../../cli/statistics.ts';
 
 describe('[O3] the Wilson interval', () => {
   // Newcombe, Statistics in Medicine 17 (1998), 857-872, table I, method 3.
