@@ -10,8 +10,7 @@ import { addEgressRoutes, type Egress } from './egress/routes.ts';
 import { formatOf } from './exposition.ts';
 import { eventStream } from './jobs/event-stream.ts';
 import { interpreterOf, jobId, parseJob, parsePrewarm, sessionId } from './jobs/job.ts';
-import type { Jobs } from './jobs/jobs.ts';
-import { formatLoad, LOAD_HEADER } from './jobs/load.ts';
+import { type Jobs, LOAD_HEADER } from './jobs/jobs.ts';
 import type { JobRecord, Ledger } from './ledger/ledger.ts';
 import { LedgerError } from './ledger/ledger-error.ts';
 import { limits } from './limits.ts';
@@ -75,7 +74,7 @@ export function createApp(parts: AppParts): Hono {
 
   app.get('/health', (c) => {
     const sandbox = sandboxes.report();
-    const { running, queued, maxRunning, jobMs, firstMs } = jobs.loadFor({ tenant: null, session: '' });
+    const { running, queued } = jobs.counts;
     return c.json({
       status: stopping.aborted ? 'stopping' : jobs.draining ? 'draining' : 'healthy',
       service: SERVICE,
@@ -94,10 +93,8 @@ export function createApp(parts: AppParts): Hono {
       jobs: {
         running,
         queued,
-        max_running: maxRunning,
+        max_running: operatorLimits.running,
         max_queued: operatorLimits.queued,
-        job_ms: Math.round(jobMs),
-        first_ms: Math.round(firstMs),
       },
       set_aside: state.setAsideNames(),
     });
@@ -130,7 +127,7 @@ export function createApp(parts: AppParts): Hono {
     const tenant = tenantOf(c.req.query('tenant'));
     try {
       const { record, created } = await jobs.submit(id, parseJob(await c.req.text()), tenant, trace);
-      c.header(LOAD_HEADER, formatLoad(jobs.loadFor({ tenant, session: record.session })));
+      c.header(LOAD_HEADER, jobs.load);
       return c.json(summaryOf(record), created ? 202 : 200);
     } catch (fault) {
       metrics.jobRejected(codeOf(fault));

@@ -12,9 +12,6 @@ export const limits = {
   mostJobsQueued: 65_536,
   /** Further places of the queue for sessions without queued jobs, as a share of `jobsQueued`. */
   queueReserve: 0.25,
-  /** How long a job holds its place, in milliseconds, before any job has ended; and the weight of each job that ends. */
-  placeTimeMs: 1_000,
-  placeTimeWeight: 0.1,
   /** `Retry-After` in seconds: about one short job. */
   retryAfterSeconds: 1,
 

@@ -104,17 +104,6 @@ export class FairQueue<Job extends QueuedJob> {
     return undefined;
   }
 
-  /** Queued jobs that would start before a new job of this session, if all tenants and sessions take turns. */
-  aheadOf({ tenant, session }: Pick<QueuedJob, 'tenant' | 'session'>): number {
-    const group = this.#tenants.get(tenant);
-    let own = this.waitingOfSession({ tenant, session });
-    const turns = own + 1;
-    for (const [name, jobs] of group?.sessions ?? []) if (name !== session) own += Math.min(jobs.length, turns);
-    let ahead = own;
-    for (const [name, { waiting }] of this.#tenants) if (name !== tenant) ahead += Math.min(waiting, own + 1);
-    return ahead;
-  }
-
   /** Removes and returns all queued jobs. */
   clear(): Job[] {
     const jobs = [...this.#tenants.values()].flatMap(({ sessions }) => [...sessions.values()].flat());

@@ -19,7 +19,6 @@ import { BuildFailure } from '../images/tool-images.ts';
 import { FairQueue } from './fair-queue.ts';
 import { type Program, programOf, withTrace, withWorkspace } from './job-data.ts';
 import type { JobRequest, Outcome } from './job.ts';
-import { formatLoad, type Load, LOAD_HEADER, PlaceTime, waitMsOf } from './load.ts';
 import type { JobRecord, Ledger } from '../ledger/ledger.ts';
 import { LedgerError } from '../ledger/ledger-error.ts';
 import { limits } from '../limits.ts';
@@ -53,6 +52,9 @@ interface Entry {
   preparedAt: number | null;
 }
 
+/** Header of the answers to `PUT /jobs/{id}`: the load, by which the Worker chooses among runners (R7). */
+export const LOAD_HEADER = 'cortex-load';
+
 export interface JobCounts {
   readonly running: number;
   readonly queued: number;
@@ -73,7 +75,6 @@ export class Jobs {
   readonly #exportsSpans: boolean;
   readonly #now: () => number;
   readonly #queue = new FairQueue<Entry>();
-  readonly #placeTime = new PlaceTime();
   readonly #running = new Map<string, { readonly entry: Entry; readonly done: Promise<void> }>();
   readonly #onEnd: (job: JobRecord) => void;
   /** Ends that could not be written yet; few, because jobs end at once when the disk is full. */
@@ -121,21 +122,9 @@ export class Jobs {
     return { running: this.#running.size, queued: this.#queue.size, inUse };
   }
 
-  /** The load as the next job of a session sees it (R7). */
-  loadFor(job: { readonly tenant: string | null; readonly session: string }): Load {
-    const maxRunning = this.#operatorLimits.running;
-    const jobMs = this.#placeTime.meanMs(this.#now());
-    const waitMs = (of: typeof job): number =>
-      waitMsOf(this.#queue.aheadOf(of), { hasFreePlace: this.#mayRun(of.tenant), maxRunning, jobMs });
-    return {
-      running: this.#running.size,
-      queued: this.#queue.size,
-      maxRunning,
-      jobMs,
-      waitMs: waitMs(job),
-      // no session has an empty id
-      firstMs: waitMs({ ...job, session: '' }),
-    };
+  /** `running=8, queued=20, max_running=8` */
+  get load(): string {
+    return `running=${this.#running.size}, queued=${this.#queue.size}, max_running=${this.#operatorLimits.running}`;
   }
 
   /**
@@ -272,7 +261,7 @@ export class Jobs {
     throw new RunnerError(
       'busy',
       `${this.#running.size} jobs are running and ${this.#queue.size} are queued${own} (maximum ${running} and ${queued}${tenant === null ? '' : '; a namespace must leave as much capacity free as it uses'})`,
-      { 'retry-after': String(limits.retryAfterSeconds), [LOAD_HEADER]: formatLoad(this.loadFor(who)) },
+      { 'retry-after': String(limits.retryAfterSeconds), [LOAD_HEADER]: this.load },
     );
   }
 
@@ -288,11 +277,9 @@ export class Jobs {
     for (;;) {
       const entry = this.#queue.take((tenant) => this.#mayRun(tenant));
       if (entry === undefined) return;
-      this.#placeTime.taken(entry.id, this.#now());
       const done = this.#run(entry).finally(() => {
         this.#running.delete(entry.id);
         this.#queue.ended(entry);
-        this.#placeTime.freed(entry.id, this.#now());
         this.#startNext();
       });
       this.#running.set(entry.id, { entry, done });

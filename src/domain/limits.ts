@@ -1060,21 +1060,8 @@ export const limits = {
   runnerWaitMarginMs: 500,
   /** How long an unreachable runner is not chosen. */
   runnerDownMs: 5_000,
-  /** Maximum age of a runner's load. */
+  /** A runner without a free place may have one again after this time, so it is asked. */
   runnerLoadMs: 2_000,
-  /** Maximum wait for a runner's load, if another one has answered. */
-  runnerChoiceMs: 300,
-  /** Maximum age of the load of a runner that is too far away to be chosen, of health answers and of round-trip times. */
-  runnerExploreMs: 30_000,
-  /** Expected starts that differ by less are equal. */
-  runnerTieMs: 20,
-  /** A session moves to another runner if its job starts earlier there by this time, and by this share. */
-  runnerSwitchMs: 50,
-  runnerSwitchShare: 0.25,
-  /** Assumed rate of a transfer of files to a runner: 10 MB/s. */
-  runnerBytesPerMs: 10_000,
-  /** Weight of a new round-trip time. */
-  runnerSmoothing: 0.25,
   /** How long a job waits while all runners are full, before it fails for the scheduler to retry: a share of its timeout. */
   runnerBusyShare: 0.5,
   /** After rejections in a row, the pause before the next offer doubles, up to this factor. */
@@ -1089,8 +1076,6 @@ export const limits = {
   containerStarts: 3,
   /** Jobs that were sent to it and must not be sent again: more than it takes while a client repeats a request. */
   containerSentJobs: 4_096,
-  /** Expected time of its start, until one was measured. */
-  containerColdStartMs: 3_000,
   /** Health questions reach it only for this time after a job, because they would keep it awake. */
   containerQuietMs: 10_000,
   /** It sleeps after this time without a request. */

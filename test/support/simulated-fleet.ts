@@ -20,6 +20,7 @@ export class SimulatedFleet {
   /** What the sessions of the thread know. */
   readonly records = new Map<string, RunnerRecord>();
   #jobs = 0;
+  #randoms = 0;
   #runners = 0;
 
   constructor(clock: VirtualClock) {
@@ -43,7 +44,7 @@ export class SimulatedFleet {
     return createRunnerPool({
       runners: runners.map(({ url }) => ({ url, labels: [] })),
       clock: this.#clock,
-      random: () => (this.#jobs * 0.618) % 1,
+      random: () => (this.#randoms += 0.618) % 1,
       recordOf: (url) => {
         const record = this.records.get(url) ?? new RunnerRecord();
         this.records.set(url, record);

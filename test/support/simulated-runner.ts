@@ -1,6 +1,5 @@
 /** Runners in simulated time, behind the port of their clients: distance, places, a fair queue, loss and sleep (R7). */
 import { FairQueue } from '../../container-runner/jobs/fair-queue.ts';
-import { formatLoad, PlaceTime, waitMsOf } from '../../container-runner/jobs/load.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
@@ -36,7 +35,6 @@ export class SimulatedRunner {
   readonly #options: SimulatedRunnerOptions;
   #queue = new FairQueue<Accepted>();
   #running = new Set<Accepted>();
-  #time = new PlaceTime();
   #awake: boolean;
   isDown = false;
   /** Number of its deaths. */
@@ -75,7 +73,6 @@ export class SimulatedRunner {
     }
     this.#running = new Set();
     this.#queue = new FairQueue();
-    this.#time = new PlaceTime();
   }
 
   /** The container stops: it was idle. */
@@ -100,14 +97,12 @@ export class SimulatedRunner {
           throw unavailable();
         }
         const deaths = this.#deaths;
-        const headers = new Headers();
-        if (!this.#awake) headers.set('cortex-cold-start', String(await this.#start()));
-        const who = { tenant, session: job.session };
+        if (!this.#awake) await this.#start();
         if (deaths !== this.#deaths) throw unavailable();
         const isFull =
           !this.#known.has(job.id) && this.#running.size >= this.#options.places && this.#queue.size >= queued;
         const ended = isFull ? null : this.#accept(job, tenant);
-        headers.set('cortex-load', formatLoad(this.#loadFor(who)));
+        const headers = new Headers({ 'cortex-load': this.#load });
         await pause(roundTripMs / 2, clock);
         if (deaths !== this.#deaths) {
           // The answer is lost: the job may have started.
@@ -115,11 +110,7 @@ export class SimulatedRunner {
           throw unavailable(ended === null);
         }
         alive.at = clock.now();
-        jobAnswered({
-          status: isFull ? 429 : 202,
-          headers,
-          ms: roundTripMs + Number(headers.get('cortex-cold-start')),
-        });
+        jobAnswered({ status: isFull ? 429 : 202, headers });
         observe.signal.throwIfAborted();
         if (ended === null) {
           this.asked.refused += 1;
@@ -145,11 +136,9 @@ export class SimulatedRunner {
     };
   }
 
-  async #start(): Promise<number> {
-    const startedAt = this.#options.clock.now();
+  async #start(): Promise<void> {
     await pause(this.#options.coldStartMs ?? 0, this.#options.clock);
     this.#awake = true;
-    return this.#options.clock.now() - startedAt;
   }
 
   #accept({ id, session, movable = false }: RunnerJob, tenant: string | null): Promise<JobResult['end']> {
@@ -169,30 +158,22 @@ export class SimulatedRunner {
       if (job === undefined) return;
       const queue = this.#queue;
       this.#running.add(job);
-      this.#time.taken(job.id, clock.now());
       this.started.push({ id: job.id, at: clock.now() });
       clock.schedule(this.jobMs, () => {
         // It was killed in the meantime.
         if (!this.#running.delete(job)) return;
         queue.ended(job);
-        this.#time.freed(job.id, clock.now());
         job.settle('exited');
         this.#startNext();
       });
     }
   }
 
-  #loadFor(who: { readonly tenant: string | null; readonly session: string }) {
-    const { clock, places: maxRunning } = this.#options;
-    const jobMs = this.#time.meanMs(clock.now());
-    const hasFreePlace = this.#running.size < maxRunning;
-    const waitMs = (of: typeof who): number => waitMsOf(this.#queue.aheadOf(of), { hasFreePlace, maxRunning, jobMs });
-    return { ...this.counts, maxRunning, jobMs, waitMs: waitMs(who), firstMs: waitMs({ ...who, session: '' }) };
+  get #load(): string {
+    return `running=${this.#running.size}, queued=${this.#queue.size}, max_running=${this.#options.places}`;
   }
 
   #health(): JsonObject {
-    const { running, queued, maxRunning, jobMs, firstMs } = this.#loadFor({ tenant: null, session: '' });
-    const jobs = { running, queued, max_running: maxRunning, job_ms: jobMs, first_ms: firstMs };
-    return { status: 'healthy', executors: ['python'], jobs };
+    return { status: 'healthy', executors: ['python'], jobs: { ...this.counts, max_running: this.#options.places } };
   }
 }

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 
 import { FairQueue } from '../../jobs/fair-queue.ts';
-import { formatLoad, PlaceTime, waitMsOf } from '../../jobs/load.ts';
 
 interface Job {
   readonly id: string;
@@ -85,55 +84,5 @@ describe('[R8] fair order', () => {
     ]);
     expect(queue.clear().map(({ id }) => id)).toEqual(['ann/a/1', 'ann/b/0']);
     expect([queue.size, queue.waitingOf('ann'), queue.take(always)]).toEqual([0, 0, undefined]);
-  });
-
-  test('[R7] the number of jobs ahead of a new one is what the order then does, but for whose turn it is', () => {
-    const lots = [
-      ['ann', 'a', 9],
-      ['ann', 'b', 2],
-      ['ben', 'c', 40],
-      ['cid', 'd', 1],
-    ] as const;
-    for (const who of [
-      { tenant: 'ann', session: 'a' },
-      { tenant: 'ann', session: 'new' },
-      { tenant: 'ben', session: 'new' },
-      { tenant: 'new', session: 'new' },
-    ]) {
-      const queue = queueOf(...lots);
-      const ahead = queue.aheadOf(who);
-      queue.push({ id: 'mine', ...who });
-      const late = ahead - order(queue, 1).indexOf('mine');
-      expect(late, JSON.stringify(who)).toBeGreaterThanOrEqual(0);
-      expect(late, JSON.stringify(who)).toBeLessThanOrEqual(1);
-    }
-  });
-});
-
-describe('[R7] the expected wait', () => {
-  test('is zero with a free place, and otherwise grows with the jobs ahead', () => {
-    expect(waitMsOf(0, { hasFreePlace: true, maxRunning: 8, jobMs: 400 })).toBe(0);
-    expect(waitMsOf(0, { hasFreePlace: false, maxRunning: 8, jobMs: 400 })).toBe(50);
-    expect(waitMsOf(31, { hasFreePlace: false, maxRunning: 8, jobMs: 400 })).toBe(1_600);
-  });
-
-  test('follows the time for which jobs hold their place, also of jobs that do not end', () => {
-    const time = new PlaceTime();
-    expect(time.meanMs(0)).toBe(1_000);
-    for (let at = 0; at < 100; at += 1) {
-      time.taken(`${at}`, at * 20);
-      time.freed(`${at}`, at * 20 + 20);
-    }
-    expect(time.meanMs(2_000)).toBe(20);
-    time.taken('long', 2_000);
-    expect(time.meanMs(62_000)).toBe(60_000);
-    time.freed('long', 62_000);
-    time.freed('unknown', 62_000);
-    expect(Math.round(time.meanMs(62_000))).toBe(6_018);
-  });
-
-  test('is sent as a list of members', () => {
-    const load = { running: 8, queued: 20, maxRunning: 8, jobMs: 250.4, waitMs: 700, firstMs: 60 };
-    expect(formatLoad(load)).toBe('running=8, queued=20, max_running=8, job_ms=250, wait_ms=700, first_ms=60');
   });
 });

@@ -131,7 +131,6 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
     let transfers = 0;
     for (let attempt = 1; ; attempt += 1) {
       let answer: Awaited<ReturnType<typeof ask>>;
-      const sentAt = clock.now();
       try {
         answer = await ask('PUT', `${pathOf(job.id)}${tenantQuery()}`, body, job.trace, more);
       } catch (fault) {
@@ -148,7 +147,7 @@ export function createRunnerClient(options: RunnerClientOptions): SingleRunner {
       const { session, workspace } = job;
       const missing = workspace === undefined || transfers >= limits.workspaceAttempts ? null : missingFilesOf(answer);
       if (workspace === undefined || missing === null) {
-        options.reports?.jobAnswered({ status: answer.status, headers: answer.headers, ms: clock.now() - sentAt });
+        options.reports?.jobAnswered({ status: answer.status, headers: answer.headers });
         if (answer.status < 300) return parseObject(answer.text)?.['state'] === 'ended';
         throw refusalOf(answer, mayBeThere);
       }

@@ -17,7 +17,7 @@ import { type JsonObject, parseObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { pause, within } from '../../domain/sleep.ts';
-import { COLD_START_HEADER, OUTCOME_UNKNOWN, REPEATABLE_HEADER } from './record.ts';
+import { OUTCOME_UNKNOWN, REPEATABLE_HEADER } from './record.ts';
 import type { SentJobs } from './sent-jobs.ts';
 
 /** What the platform offers for a container, in our terms. */
@@ -40,12 +40,10 @@ export interface ContainerRequest {
 /** What a container's runner can do, until it has told. It contains no engine. */
 const EXECUTORS = ['python', 'shell', 'tool'];
 
-/** Whether the container is ready for work. */
-interface Readiness {
-  /** Why not; null: it is. */
-  readonly refusal: { readonly code: string; readonly detail: string } | null;
-  /** It was started for it. */
-  readonly isCold: boolean;
+/** Why the container is not ready for work. */
+interface Refusal {
+  readonly code: string;
+  readonly detail: string;
 }
 
 export class ContainerFront {
@@ -55,7 +53,7 @@ export class ContainerFront {
   /** When the start that is going on began. */
   #startingAt: number | null = null;
   /** All work waits for the same start. */
-  #preparing: Promise<Readiness> | null = null;
+  #preparing: Promise<Refusal | null> | null = null;
   /** The platform knows when it has to stop the container. */
   #hasIdleTime = false;
   /** When it last answered. */
@@ -105,20 +103,18 @@ export class ContainerFront {
   }
 
   async #work(request: Request, pathname: string): Promise<Response> {
-    const arrivedAt = this.#clock.now();
-    this.#workAt = arrivedAt;
+    this.#workAt = this.#clock.now();
     const body = request.body === null ? null : await request.arrayBuffer();
     const job = request.headers.has(REPEATABLE_HEADER) ? null : jobOf(request.method, pathname);
     // It would be lost in any case, so nothing is started for it.
     if (job !== null && this.#isLost(job)) return jobLost();
-    const { refusal, isCold } = await this.#prepare(request.url);
+    const refusal = await this.#prepare(request.url);
     if (refusal !== null)
       return unavailable(refusal.code, 'The container of the runner does not start', refusal.detail);
     this.#workAt = this.#clock.now();
-    const answer = await (job === null
+    return await (job === null
       ? this.#send(request, body, hasEffect(request.method, pathname))
       : this.#sendOnce(job, request, body));
-    return isCold && answer.status < 500 ? withColdStart(answer, this.#clock.now() - arrivedAt) : answer;
   }
 
   /** The job was sent to a container that has stopped. */
@@ -156,9 +152,9 @@ export class ContainerFront {
   }
 
   /** Starts the container if necessary, and waits until its runner is ready. */
-  async #prepare(url: string): Promise<Readiness> {
+  async #prepare(url: string): Promise<Refusal | null> {
     const sinceAnswerMs = this.#clock.now() - this.#answeredAt;
-    if (this.#container.running && sinceAnswerMs <= limits.runnerAliveMs) return { refusal: null, isCold: false };
+    if (this.#container.running && sinceAnswerMs <= limits.runnerAliveMs) return null;
     this.#preparing ??= this.#startAndProbe(new URL('/health', url).href).finally(() => {
       this.#startingAt = null;
       this.#preparing = null;
@@ -166,12 +162,12 @@ export class ContainerFront {
     return await this.#preparing;
   }
 
-  async #startAndProbe(health: string): Promise<Readiness> {
+  async #startAndProbe(health: string): Promise<Refusal | null> {
     const clock = this.#clock;
     const until = clock.now() + limits.containerStartMs;
     let starts = 0;
     let detail: string;
-    const refused = (code: string): Readiness => ({ refusal: { code, detail }, isCold: starts > 0 });
+    const refused = (code: string): Refusal => ({ code, detail });
     for (;;) {
       if (!this.#container.running) {
         starts += 1;
@@ -191,7 +187,7 @@ export class ContainerFront {
         if (report !== null && report['status'] !== 'starting') {
           this.#health = report;
           this.#answeredAt = clock.now();
-          return { refusal: null, isCold: starts > 0 };
+          return null;
         }
         detail = answer === null ? 'it does not answer' : 'its runner is not ready';
       } catch (fault) {
@@ -231,12 +227,6 @@ function hasEffect(method: string, pathname: string): boolean {
 
 function textOf(fault: unknown): string {
   return fault instanceof Error ? fault.message : String(fault);
-}
-
-function withColdStart(answer: Response, ms: number): Response {
-  const headers = new Headers(answer.headers);
-  headers.set(COLD_START_HEADER, String(ms));
-  return new Response(answer.body, { status: answer.status, headers });
 }
 
 function asleep(more: JsonObject): Response {

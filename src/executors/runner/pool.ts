@@ -1,18 +1,18 @@
 /**
- * Combines several runners into one client (R7): each job goes to the runner where it probably starts first (choice.ts),
- * a session's jobs stay on one runner, and a job that a runner cannot accept goes to the next one.
+ * Combines several runners into one client (R7): each job goes to the runner that choice.ts chooses, and a job that a runner
+ * cannot accept goes to the next one.
  *
- * Does not own: the choice and the state of runners (fleet.ts), running jobs, which belong to their client, and the wait
- * for a runner (wait.ts).
+ * Does not own: the choice of a runner (choice.ts), running jobs, which belong to their client, and the wait for a runner
+ * (wait.ts).
  *
  * Invariants:
  *  1. A job that may have started on a runner starts on another one only if it is movable (S7).
  *  2. A job is offered to each runner at most once per round. A new round begins only if nothing was sent.
- *  3. A runner that was full for a session gets no job of it before the time that it asked for, unless it became unreachable.
  */
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { RelicDefinition } from '../../domain/manifests/relic.ts';
+import type { Random } from '../../domain/ports/clock.ts';
 import type {
   JobObserver,
   JobResult,
@@ -21,16 +21,17 @@ import type {
   RunnerClient,
   RunnerJob,
 } from '../../domain/ports/runner.ts';
-import { rankOf } from './choice.ts';
+import { Fleet, type FleetOptions, type FleetRunner, rankOf } from './choice.ts';
 import { RunnerError } from './error.ts';
-import { Fleet, type FleetOptions, type FleetRunner, startsFirst } from './fleet.ts';
 import { hasLabels, mayRun, namesOf, noRunnerFor } from './needs.ts';
-import { RunnerRecord } from './record.ts';
+import { RunnerRecord, startsFirst } from './record.ts';
 import { retryUntilReached } from './wait.ts';
 
 export interface RunnerPoolOptions extends Omit<FleetOptions, 'recordOf'> {
   /** Default: nothing is known about any runner. */
   readonly recordOf?: FleetOptions['recordOf'];
+  /** For the jitter of pauses; default: none. */
+  readonly random?: Random | undefined;
 }
 
 export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
@@ -46,33 +47,25 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
   }
 
   async function offerJob(job: RunnerJob, observe: JobObserver): Promise<JobResult> {
+    const runsOnce = job.movable !== true;
     let tried = new Set<FleetRunner>();
     const lostOn = new Set<FleetRunner>();
     let refused: RunnerError | null = null;
     let lost: JobResult | null = null;
     for (;;) {
-      const runner = await fleet.choose(job, { tried, submits: true });
-      if (observe.signal.aborted) runner?.record.submitted();
+      const runner = await fleet.choose(job, { tried, runsOnce, submits: true });
       observe.signal.throwIfAborted();
-      if (runner === null) {
+      if (runner === null || runner instanceof RunnerError) {
+        refused = moreInformative(refused, runner);
         // A lost job that is movable waits for a place like any other.
-        const busy = full(job, refused);
-        if (busy === null && lost !== null) return lost;
-        throw busy ?? refused ?? noRunnerFor(job, addresses);
+        if (lost !== null && refused?.code !== 'runner_busy') return lost;
+        throw refused ?? noRunnerFor(job, addresses);
       }
       tried.add(runner);
-      const away = await fleet.unreachable(runner, job.movable !== true);
-      if (away !== null) runner.record.submitted();
-      observe.signal.throwIfAborted();
-      if (away !== null) {
-        refused ??= away;
-        continue;
-      }
-      if (startsFirst(runner)) observe.waiting?.('its container starts');
+      if (startsFirst(runner.record)) observe.waiting?.('its container starts');
       try {
         const result = await runner.client.run(job, observe);
-        fleet.keep(job.session, runner, leftBy(result));
-        if (result.end !== 'lost' || job.movable !== true || observe.signal.aborted) return result;
+        if (result.end !== 'lost' || runsOnce || observe.signal.aborted) return result;
         lost = result;
         fleet.markDown(runner);
         // Those that refused the job may take it now.
@@ -81,26 +74,12 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
         refused = null;
       } catch (fault) {
         if (!(fault instanceof RunnerError) || observe.signal.aborted) throw fault;
-        refuse(runner, fault);
-        if (!fault.beforeDispatch && job.movable !== true) throw fault;
-        // Of several errors, the caller gets the most informative one.
-        if (refused === null || refused.code === 'runner_unavailable') refused = fault;
+        // A container that starts is not down.
+        if (fault.code === 'runner_unavailable' && fault.details['problem'] !== 'starting') fleet.markDown(runner);
+        if (!fault.beforeDispatch && runsOnce) throw fault;
+        refused = moreInformative(refused, fault);
       }
     }
-  }
-
-  function refuse(runner: FleetRunner, fault: RunnerError): void {
-    // A container that starts is not down.
-    if (fault.code === 'runner_unavailable' && fault.details['problem'] !== 'starting') fleet.markDown(runner);
-    if (fault.code === 'runner_busy') fleet.markFull(runner, fault.retryAfterMs ?? limits.runnerWaitPollMs);
-  }
-
-  /** All runners that can run the job reject jobs of its session, now or since a moment. */
-  function full(job: RunnerJob, refused: RunnerError | null): RunnerError | null {
-    const retryAfterMs = fleet.fullForMs(job);
-    if (retryAfterMs === null) return null;
-    const message = refused?.message ?? 'All runners are at capacity';
-    return new RunnerError('runner_busy', message, { beforeDispatch: true, retryAfterMs, cause: refused });
   }
 
   /** The runner that knows a job; null if all runners deny it, undefined if one is unreachable. */
@@ -192,7 +171,9 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
     },
 
     prewarm(hint) {
-      void fleet.choose(hint, { tried: new Set(), submits: false }).then((runner) => runner?.client.prewarm(hint));
+      void fleet
+        .choose(hint, { tried: new Set(), runsOnce: false, submits: false })
+        .then((runner) => (runner instanceof RunnerError ? undefined : runner?.client.prewarm(hint)));
     },
 
     async health() {
@@ -212,9 +193,11 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
   };
 }
 
-/** Hashes of the files that a job left. */
-function leftBy({ workspace }: JobResult): string[] {
-  return (workspace?.changes ?? []).flatMap((change) => ('sha256' in change ? [change.sha256] : []));
+/** Of the errors of several runners: a full one may run the job later, and one that rejects it says more than silence. */
+function moreInformative(first: RunnerError | null, second: RunnerError | null): RunnerError | null {
+  const order = ['runner_unavailable', 'runner_rejected', 'runner_busy'];
+  const weigh = (fault: RunnerError | null): number => (fault === null ? -1 : order.indexOf(fault.code));
+  return weigh(second) > weigh(first) ? second : first;
 }
 
 function reportOf({ address, record }: FleetRunner): JsonObject {

@@ -34,6 +34,7 @@ export async function retryUntilReached<T>(
   const until = startedAt + timeoutMs - Math.min(limits.runnerWaitMarginMs, timeoutMs / 10);
   const busyUntil = Math.min(until, startedAt + busyMs);
   let reported = '';
+  let busyFactor = 1;
   for (;;) {
     let refused: RunnerError;
     try {
@@ -50,10 +51,11 @@ export async function retryUntilReached<T>(
     const reason = isBusy ? 'all runners are at capacity' : refused.message;
     if (reason !== reported) waiting?.(reason);
     reported = reason;
-    const leastMs = Math.max(isBusy ? limits.runnerRetryMs : limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
+    const leastMs = Math.max(limits.runnerWaitPollMs, refused.retryAfterMs ?? 0);
     // Jobs that were rejected together must not come back together.
-    const jitterMs = isBusy ? random() * leastMs : 0;
-    await pause(Math.min(leastMs + jitterMs, (isBusy ? busyUntil : until) - now), clock, signal);
+    const pauseMs = isBusy ? leastMs * busyFactor * (1 + random()) : leastMs;
+    busyFactor = isBusy ? Math.min(2 * busyFactor, limits.runnerBusyMostFactor) : 1;
+    await pause(Math.min(pauseMs, (isBusy ? busyUntil : until) - now), clock, signal);
     signal.throwIfAborted();
   }
 }

@@ -108,19 +108,19 @@ async function settled<T>(answer: Promise<T>): Promise<T> {
 }
 
 describe('[R7] a container that sleeps', () => {
-  test('a job starts it, and is sent once its runner is healthy; the answer tells the time', async () => {
+  test('a job starts it, and is sent once its runner is healthy', async () => {
     const answer = await answerTo('PUT', '/jobs/a', '{"code":1}');
     expect([answer.status, container.starts, container.idleMs]).toEqual([200, 1, limits.containerIdleMs]);
     expect(container.seen).toEqual(['GET /health', 'PUT /jobs/a {"code":1}']);
-    expect(Number(answer.headers.get('cortex-cold-start'))).toBe(1_500);
-    expect((await answerTo('PUT', '/jobs/b')).headers.has('cortex-cold-start')).toBe(false);
+    expect((await answerTo('PUT', '/jobs/b')).status).toBe(200);
     expect(container.starts).toBe(1);
   });
 
   test('the start includes the time in which the runner prepares itself', async () => {
     container.preparedAt = clock.now() + 4_000;
+    const startedAt = clock.now();
     const answer = await answerTo('PUT', '/jobs/a');
-    expect([answer.status, Number(answer.headers.get('cortex-cold-start'))]).toEqual([200, 4_000]);
+    expect([answer.status, clock.now() - startedAt]).toEqual([200, 4_000]);
     expect(container.work).toEqual(['PUT /jobs/a']);
   });
 
@@ -131,7 +131,6 @@ describe('[R7] a container that sleeps', () => {
       answerTo('GET', '/events'),
     ]);
     expect(both.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(both.every(({ headers }) => headers.has('cortex-cold-start'))).toBe(true);
     expect(container.starts).toBe(1);
   });
 

@@ -8,6 +8,7 @@ import { FakeSandbox } from '../../../container-runner/test/support/fake-sandbox
 import { SECRET, startRunner, type TestRunner } from '../../../container-runner/test/support/test-runner.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { JobResult, RelicAnswer, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
+import { rankOf } from '../../../src/executors/runner/choice.ts';
 import { createRunnerClient } from '../../../src/executors/runner/client.ts';
 import { createRunnerPool } from '../../../src/executors/runner/pool.ts';
 import { RunnerRecord } from '../../../src/executors/runner/record.ts';
@@ -136,21 +137,13 @@ afterEach(async () => {
 });
 
 describe('runner selection', () => {
-  test('[R7] new sessions go to the least loaded runner', async () => {
-    const pool = poolOf();
-    for (let at = 0; at < 6; at += 1) {
-      void start(pool, job({ session: `ses_${at}` }));
-      await spread(at + 1);
-    }
-    expect(await spread(6)).toEqual([2, 2, 2]);
-  });
-
-  test('[R7] load from other Workers counts', async () => {
+  test('[R7] jobs of other Workers take places', async () => {
     const first = poolOf();
-    for (const session of ['a', 'b']) void start(first, job({ session }));
-    await spread(2);
-    void start(poolOf(), job({ session: 'c' }));
-    expect(await spread(3)).toEqual([1, 1, 1]);
+    for (let at = 0; at < 8; at += 1) void start(first, job({ session: 'a' }));
+    expect((await spread(8)).toSorted()).toEqual([0, 0, 8]);
+    records = new Map();
+    void start(poolOf(), job({ session: 'a' }));
+    expect((await spread(9)).toSorted()).toEqual([0, 1, 8]);
   });
 
   test('[R7] sessions of a thread share what they know: answers to jobs tell the load, so no further question is needed', async () => {
@@ -165,13 +158,12 @@ describe('runner selection', () => {
       await spread(at + 1);
       await allAnswered();
     }
-    // The next session goes to the first of equal ones, so they may differ by a few.
-    expect(Math.max(...(await spread(18)))).toBeLessThan(9);
-    // each of the 15 sessions would otherwise ask three runners
-    expect(questions() - asked).toBeLessThan(12);
+    // each of the 15 sessions would otherwise ask a runner
+    expect(questions() - asked).toBeLessThan(15);
   });
 
   test('[R7] [S7] a job that may run only once needs a sign of life to its own session', async () => {
+    nodes = nodes.slice(0, 1);
     const questions = (): number => nodes.flatMap(({ asked }) => asked).filter((line) => line === 'GET health').length;
     void start(poolOf(), job({ session: 'a', movable: true }));
     await spread(1);
@@ -259,12 +251,11 @@ describe('runner selection', () => {
 
 describe('a runner that is down', () => {
   test('[R7] new jobs go to the others', async () => {
-    const [first, second, third] = nodes;
+    const [first] = nodes;
     if (first !== undefined) first.cut = true;
     const pool = poolOf();
-    for (const session of ['a', 'b']) void start(pool, job({ session }));
-    expect(await spread(2)).toEqual([0, 1, 1]);
-    expect([second?.cut, third?.cut]).toEqual([false, false]);
+    for (const session of ['a', 'b', 'c', 'd', 'e', 'f']) void start(pool, job({ session }));
+    expect((await spread(6))[0]).toBe(0);
   });
 
   test('[R7] the next job of a session goes to another runner if its runner is gone', async () => {
@@ -319,13 +310,15 @@ describe('a runner that is down', () => {
     void start(pool, job({ session: 'other' })).catch(() => undefined);
     await spread(1);
     await allAnswered();
-    // The runner with a job is the last one that is tried.
     const last = nodes.find(({ sandbox }) => sandbox.started.length === 1);
     const away = nodes.filter((node) => node !== last);
     const moved = (): FakeSandbox['started'] => away.flatMap(({ sandbox }) => sandbox.started);
     for (const node of away) node.cut = true;
-    const running = start(pool, job({ movable: true }));
-    await eventually(() => expect(away.flatMap(({ asked }) => asked)).toContain('PUT jobs'));
+    const isAwayFirst = (session: string): boolean =>
+      nodes.toSorted((a, b) => rankOf(b.runner.url, session) - rankOf(a.runner.url, session))[0] !== last;
+    const session = Array.from({ length: 100 }, (_, at) => `ses_${at}`).find(isAwayFirst) ?? '';
+    const running = start(pool, job({ session, movable: true }));
+    await eventually(() => expect(away.flatMap(({ asked }) => asked)).toContain('GET health'));
     await untilSo(() => expect(last?.sandbox.started).toHaveLength(2));
     for (const node of away) node.cut = false;
     if (last !== undefined) {

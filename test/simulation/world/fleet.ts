@@ -2,7 +2,6 @@
  * Several runners (R7), which outlive the hosts: the client of each is simulated, and the pool of the Worker is real. A
  * runner that is lost loses its jobs, and knows that when it is back.
  */
-import { formatLoad } from '../../../container-runner/jobs/load.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { JobObserver, JobResult, RunnerClient, RunnerJob } from '../../../src/domain/ports/runner.ts';
@@ -94,7 +93,6 @@ class WorldRunner {
   }
 
   client(life: Life, { alive, jobAnswered }: RunnerReports, begin: Begin): SingleRunner {
-    const { time } = this.#stage;
     const reached = (isAlive: boolean): void => {
       alive.at = isAlive ? life.clock.now() : Number.NEGATIVE_INFINITY;
     };
@@ -130,7 +128,6 @@ class WorldRunner {
     };
     return {
       run: async (job: RunnerJob, { signal }: JobObserver) => {
-        const sentAt = time.now;
         await pass();
         // An abort ends a request that has not arrived.
         signal.throwIfAborted();
@@ -138,12 +135,12 @@ class WorldRunner {
         const losses = this.#losses;
         const isFull = !this.#jobs.has(job.id) && this.#running >= PLACES;
         const accepted = isFull ? null : this.#accept(job, begin);
-        const headers = new Headers({ 'cortex-load': formatLoad(this.#load) });
+        const headers = new Headers({ 'cortex-load': `running=${this.#running}, queued=0, max_running=${PLACES}` });
         await pass();
         // The answer is lost with the runner.
         if (losses !== this.#losses) throw unavailable(accepted === null);
         reached(true);
-        jobAnswered({ status: isFull ? 429 : 202, headers, ms: time.now - sentAt });
+        jobAnswered({ status: isFull ? 429 : 202, headers });
         if (accepted !== null) return await observe(accepted, signal);
         throw new RunnerError('runner_busy', 'the runner is full', { beforeDispatch: true, retryAfterMs: 1_000 });
       },
@@ -158,8 +155,7 @@ class WorldRunner {
       },
       health: async () => {
         await pass();
-        const { running, queued, maxRunning, jobMs, firstMs } = this.#load;
-        const jobs = { running, queued, max_running: maxRunning, job_ms: jobMs, first_ms: firstMs };
+        const jobs = { running: this.#running, queued: 0, max_running: PLACES };
         const answer: JsonObject | null = this.#isDown ? null : { status: 'healthy', executors: ['python'], jobs };
         await pass();
         reached(answer !== null);
@@ -175,13 +171,6 @@ class WorldRunner {
 
   get #running(): number {
     return [...this.#jobs.values()].filter(({ isOver }) => !isOver).length;
-  }
-
-  get #load() {
-    const running = this.#running;
-    const jobMs = 10;
-    const waitMs = running < PLACES ? 0 : jobMs;
-    return { running, queued: 0, maxRunning: PLACES, jobMs, waitMs, firstMs: waitMs };
   }
 
   /** A job starts once on a runner, also if it is submitted again. */
