@@ -1,28 +1,40 @@
 /** Sessions of requests without a key, which a client may repeat by itself (E2). */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/domain/limits.ts';
-import { RequestSessions } from '../../src/http/surfaces/request-sessions.ts';
+import { requestSession } from '../../src/http/surfaces/request-sessions.ts';
 
 class World {
   now = 0;
   readonly made: string[] = [];
   #random = 0;
-  readonly sessions = new RequestSessions({
-    now: () => this.now,
-    sessionIdOf: async (start) => start,
-    newSessionId: async () => `random ${(this.#random += 1)}`,
-  });
 
-  first(request = 'Hello'): Promise<string> {
-    return this.sessions.create([request], async (id) => {
-      if (this.made.includes(id)) return false;
-      this.made.push(id);
-      return true;
-    });
+  async #session(request: string, isRepeated: boolean): Promise<{ id: string; isJoined: boolean }> {
+    const sessions = {
+      now: () => this.now,
+      idOf: async (text: string) => text,
+      newId: async () => `random ${(this.#random += 1)}`,
+      open: async (id: string) => {
+        if (this.made.includes(id)) return false;
+        this.made.push(id);
+        return true;
+      },
+      exists: async (id: string) => this.made.includes(id),
+    };
+    return await requestSession(sessions, [request], isRepeated);
   }
 
-  repeated(request = 'Hello'): Promise<string | null> {
-    return this.sessions.find([request], async (id) => this.made.includes(id));
+  async first(request = 'Hello'): Promise<string> {
+    const { id, isJoined } = await this.#session(request, false);
+    expect(isJoined).toBe(false);
+    return id;
+  }
+
+  /** The session of the first request; null if the request has a session of its own. */
+  async repeated(request = 'Hello'): Promise<string | null> {
+    const before = this.made.length;
+    const { id, isJoined } = await this.#session(request, true);
+    expect(this.made.length - before).toBe(isJoined ? 0 : 1);
+    return isJoined ? id : null;
   }
 }
 
@@ -41,6 +53,7 @@ describe('[E2] a repeated request', () => {
   test('finds nothing if its first request has made none, or long ago', async () => {
     const world = new World();
     expect(await world.repeated()).toBe(null);
+    world.now += 2 * limits.repeatedRequestMs;
     await world.first();
     world.now += 2 * limits.repeatedRequestMs;
     expect(await world.repeated()).toBe(null);

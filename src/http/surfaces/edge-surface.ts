@@ -23,7 +23,7 @@ import { problemResponse, retryAfter, toProblem } from '../problem.ts';
 import { requireAgentOf, sha256Hex } from '../routes/sessions.ts';
 import { validate } from '../schemas.ts';
 import { INCARNATION_PATH } from '../session-env.ts';
-import { RequestSessions } from './request-sessions.ts';
+import { requestSession } from './request-sessions.ts';
 import { SURFACE_PATH } from './session-surface.ts';
 import type { SurfaceCall } from './session-surface.ts';
 import { SURFACES } from './surfaces.ts';
@@ -211,12 +211,11 @@ async function openedBy(
         await open(id);
         return { id, open: null, repeats: null };
       }
-      const sessions = new RequestSessions({ now, sessionIdOf, newSessionId: () => gateway.newSessionId() });
-      const exists = async (id: string): Promise<boolean> =>
-        (await gateway.forward(id, INCARNATION_PATH, new Request(request.url), caller)).ok;
-      const found = isRepeated ? await sessions.find([...of, content], exists) : null;
-      if (found !== null) return { id: found, open: null, repeats: 'session' };
-      return { id: await sessions.create([...of, content], open), open: null, repeats: null };
+      const exists = async (one: string): Promise<boolean> =>
+        (await gateway.forward(one, INCARNATION_PATH, new Request(request.url), caller)).ok;
+      const sessions = { now, idOf: sessionIdOf, newId: () => gateway.newSessionId(), open, exists };
+      const { id, isJoined } = await requestSession(sessions, [...of, content], isRepeated);
+      return { id, open: null, repeats: isJoined ? 'session' : null };
     }
   }
 }
