@@ -1,6 +1,6 @@
 /**
  * Takes the base64 of files out of the JSON of a message while it arrives (C2). What is left is small enough to be
- * parsed as text; the files are decoded piece by piece.
+ * parsed as text; the files are decoded piece by piece (docs/decisions/049-files-leave-the-body-while-it-arrives.md).
  *
  * Owns the decoded files until `end`. Does not check the JSON: what is left has the same structure, so it is valid JSON
  * exactly if the body is.
