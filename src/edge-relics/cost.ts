@@ -14,8 +14,9 @@ import { ADDS, CALLS, LOOKUPS, OPCODES, OPENS_TABLE, POSITIONS } from './opcodes
 
 /** Facts about values from the text of a statement and of the objects that it refers to. */
 export interface Texts {
-  /** Bytes of literals and bound values in total; below, of the longest one. */
+  /** Bytes of literals and bound values in total; below, of those that each row may read, and of the longest one. */
   readonly totalBytes: number;
+  readonly repeatedBytes: number;
   readonly longestBytes: number;
   /** Maximum nesting of `SELECT`s: each level can build a value again. */
   readonly levels: number;
@@ -76,8 +77,10 @@ interface Growth {
 /** The bytes of a statement's values, after all possible growth. */
 interface ValueBytes {
   readonly longest: number;
-  /** All values of one pass over all tables; infinite if rows may be read repeatedly. */
+  /** All stored values of one pass over all tables; infinite if rows may be read repeatedly. */
   readonly pass: number;
+  /** What the statement's own texts and formats add to each row of the pass. */
+  readonly perRow: number;
   /** Rows that are collected into one value (`group_concat`). */
   readonly collected: number;
 }
@@ -139,7 +142,7 @@ export class Cost {
     const whole = opcode === 'VColumn' && (p2 > PARTS || this.#options.texts.jsonTree);
     const bytes = whole
       ? times * reach.longest
-      : Math.max(Math.min(times * reach.longest, reach.pass), reach.collected);
+      : Math.max(Math.min(times * reach.longest, reach.pass + times * reach.perRow), reach.collected);
     const each = called === null ? 1 : valuesOf(instruction) * this.#against(called, reach);
     return units + (bytes / bytesPerUnit) * each;
   }
@@ -174,7 +177,8 @@ export class Cost {
     const isOnePass =
       this.#isOnePass(this.#counts) && !this.#options.program.some(({ opcode }) => opcode === 'VFilter');
     const pass = isOnePass || this.#isOneDocument() ? (stored.total + texts.totalBytes + more) * times : Infinity;
-    if (!collects) return { longest: base, pass, collected: 0 };
+    const perRow = (texts.repeatedBytes + more) * times;
+    if (!collects) return { longest: base, pass, perRow, collected: 0 };
     const rows = this.#steps.reduce(
       (sum, step) =>
         step.called?.growth === 'collects' && step.instruction.opcode.startsWith('AggStep') ? sum + step.times : sum,
@@ -185,7 +189,8 @@ export class Cost {
     return {
       longest: again ? Math.min(valueBytes, rows * base) : base,
       pass: again ? Infinity : pass,
-      collected: Math.min(rows * base, pass),
+      perRow,
+      collected: Math.min(rows * base, pass + rows * perRow),
     };
   }
 

@@ -233,10 +233,12 @@ export function textsOf(statement: readonly Token[], others: readonly (readonly 
   const all = [statement, ...others];
   const values = all.flatMap((tokens) => tokens.filter(({ type }) => type === 'text' || type === 'slot'));
   const bytes = values.map((token) => token.bytes);
+  const totalBytes = bytes.reduce((sum, one) => sum + one, 0);
   const words = (word: string): number =>
     all.reduce((sum, tokens) => sum + tokens.filter((token) => token.type !== 'sign' && token.word === word).length, 0);
   return {
-    totalBytes: bytes.reduce((sum, one) => sum + one, 0),
+    totalBytes,
+    repeatedBytes: totalBytes - documentBytes(all),
     longestBytes: bytes.reduce((most, one) => Math.max(most, one), 0),
     levels: Math.max(1, words('SELECT')),
     patternBytes: patternBytes(all),
@@ -280,6 +282,11 @@ function jsonItems(texts: readonly (readonly Token[])[]): number | null {
     most = Math.max(most, document.items);
   }
   return most;
+}
+
+/** Bytes of the documents of `json_each` that are in the text: only their parts are read for each row. */
+function documentBytes(texts: readonly (readonly Token[])[]): number {
+  return callsOf(texts, ['JSON_EACH', 'JSON_TREE']).reduce((sum, call) => sum + (literalBytes(call[0]) ?? 0), 0);
 }
 
 /** Bytes of an argument, if it is a literal. */

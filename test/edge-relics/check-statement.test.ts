@@ -54,6 +54,7 @@ function verdict(text: string, params?: Json): string {
 const many = JSON.stringify(Array.from({ length: 60_000 }, (_, n) => n));
 const list = (length: number, item: (index: number) => string, separator = ','): string =>
   Array.from({ length }, (_, index) => item(index)).join(separator);
+const long = 'x'.repeat(40_000);
 const constants = `WITH c AS (VALUES ${list(10, (n) => `(${n})`)})`;
 
 describe('[R6] a statement that could block the edge is refused before it runs', () => {
@@ -80,6 +81,12 @@ describe('[R6] a statement that could block the edge is refused before it runs',
     ['repeated replace', `SELECT length(${'replace('.repeat(20)}'aaaa'${`, 'a', 'aaaa')`.repeat(20)}) FROM orders`],
     ['zeroblob', 'SELECT length(zeroblob(100000000))'],
     ['random bytes', 'SELECT hex(randomblob(1000000)) FROM orders'],
+    ['a long parameter that is joined to each row', 'SELECT sum(length(? || status)) FROM orders', [long]],
+    ['the same, collected', 'SELECT length(group_concat(? || status)) FROM orders', [long]],
+    ['the same in hexadecimal', 'SELECT count(*) FROM orders WHERE hex(status || ?) = id', [long]],
+    ['a long parameter that is sorted with each row', 'SELECT ? AS p, status FROM orders ORDER BY amount DESC', [long]],
+    ['a long parameter that is written to each row', 'INSERT INTO few SELECT ? FROM orders', [long]],
+    ['a wide number for each row', `SELECT sum(length(printf('%9999d', id))) FROM orders`],
     ['a width from a value', `SELECT printf('%*d', amount * 100000, 1) FROM orders`],
     ['a width in the text', `SELECT printf('%99999d', 1) FROM orders, few`],
     [
@@ -165,6 +172,8 @@ describe('[R6] common statements run', () => {
     [`SELECT doc ->> '$.id', json_extract(doc, '$.tags[2]') FROM documents WHERE json_extract(doc, '$.id') > 100`],
     ['SELECT d.id, t.value FROM documents d, json_each(d.doc, :path) t', { path: '$.tags' }],
     ['SELECT value FROM json_each(?)', ['[1,2,3]']],
+    [`SELECT ? || status FROM orders WHERE status = ? OR status LIKE '%e1'`, ['x'.repeat(200), 'x'.repeat(200)]],
+    ['UPDATE documents SET doc = ? WHERE id = ?', [long, 1]],
     ['SELECT * FROM orders WHERE id IN (SELECT value FROM json_each(?))', ['[1,2,3]']],
     ['SELECT status, group_concat(DISTINCT customer) FROM orders WHERE amount < 3000 GROUP BY status'],
     ['SELECT json_group_array(name) FROM customers'],
