@@ -10,23 +10,20 @@
  *  4. A host clock that is set back delays nothing: when the platform's timer fires, its time has come.
  */
 import type { Clock } from './ports/clock.ts';
-import { inOrder, popFirst, pushInOrder } from './heap.ts';
+import { isEarlier, push, remove } from './heap.ts';
 
 interface Deadline {
   readonly at: number;
   readonly order: number;
-  /** Null once it is cancelled. */
-  callback: (() => void) | null;
+  readonly callback: () => void;
+  /** -1 once it has fired or is cancelled. */
+  heapAt: number;
 }
-
-/** Maximum number of cancelled deadlines in the heap before it is rebuilt. */
-const MAX_CANCELLED = 64;
 
 export class Deadlines {
   readonly #clock: Clock;
   /** A heap, earliest deadline first. */
-  #heap: Deadline[] = [];
-  #pending = 0;
+  readonly #heap: Deadline[] = [];
   #order = 0;
   #armed: { readonly at: number; readonly cancel: () => void } | null = null;
   /** The clock's last value, and the total time by which it was set back. */
@@ -39,28 +36,20 @@ export class Deadlines {
 
   /** Calls `callback` after `delayMs`. @returns its cancel function */
   schedule(delayMs: number, callback: () => void): () => void {
-    const deadline: Deadline = { at: this.#now() + Math.max(0, delayMs), order: this.#order, callback };
+    const deadline: Deadline = { at: this.#now() + Math.max(0, delayMs), order: this.#order, callback, heapAt: -1 };
     this.#order += 1;
-    this.#pending += 1;
-    pushInOrder(this.#heap, deadline);
+    push(this.#heap, deadline, isEarlier);
     this.#arm(deadline.at, deadline.at - Math.max(0, delayMs));
     return () => {
-      if (deadline.callback === null) return;
-      deadline.callback = null;
-      this.#cancelled();
+      if (deadline.heapAt >= 0) this.#remove(deadline);
     };
   }
 
-  #cancelled(): void {
-    this.#pending -= 1;
-    if (this.#pending === 0) {
-      this.#heap = [];
-      this.#armed?.cancel();
-      this.#armed = null;
-    } else if (this.#heap.length > 2 * this.#pending + MAX_CANCELLED) {
-      // A sorted list is a heap.
-      this.#heap = this.#heap.filter(({ callback }) => callback !== null).sort(inOrder);
-    }
+  #remove(deadline: Deadline): void {
+    remove(this.#heap, deadline, isEarlier);
+    if (this.#heap.length > 0) return;
+    this.#armed?.cancel();
+    this.#armed = null;
   }
 
   /** A clock that never goes back. */
@@ -82,13 +71,9 @@ export class Deadlines {
     this.#armed = null;
     const now = Math.max(armedFor, this.#now());
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
-      if (first.callback !== null && first.at > now) return this.#arm(first.at, now);
-      popFirst(this.#heap);
-      const { callback } = first;
-      if (callback === null) continue;
-      first.callback = null;
-      this.#cancelled();
-      callback();
+      if (first.at > now) return this.#arm(first.at, now);
+      this.#remove(first);
+      first.callback();
     }
   }
 }

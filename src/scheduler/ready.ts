@@ -14,6 +14,7 @@
  */
 import { actionSpec } from '../domain/action-types.ts';
 import type { ActionDeclaration } from '../domain/action.ts';
+import { push as pushInto, remove, siftUp } from '../domain/heap.ts';
 import { limits as bounds } from '../domain/limits.ts';
 import { newLimit } from './state.ts';
 import type { ActionNode, Limit, LimitQueue, RunState } from './state.ts';
@@ -229,7 +230,7 @@ function refreshPaths(state: RunState): void {
       const path = dependency.policy.estimateMs + node.pathMs;
       if (path <= dependency.pathMs) continue;
       dependency.pathMs = path;
-      if (dependency.heap !== null) siftUp(dependency.heap, dependency, dependency.heapAt);
+      if (dependency.heap !== null) siftUp(dependency.heap, dependency, dependency.heapAt, before);
     }
   }
 }
@@ -274,50 +275,10 @@ export function before(a: ActionNode, b: ActionNode): boolean {
 
 function push(heap: ActionNode[], node: ActionNode): void {
   node.heap = heap;
-  heap.push(node);
-  siftUp(heap, node, heap.length - 1);
+  pushInto(heap, node, before);
 }
 
 function removeFrom(heap: ActionNode[], node: ActionNode): void {
-  const at = node.heapAt;
-  const last = heap.pop();
   node.heap = null;
-  node.heapAt = -1;
-  if (last === undefined || last === node) return;
-  siftDown(heap, last, at);
-  if (last.heapAt === at) siftUp(heap, last, at);
-}
-
-function siftUp(heap: ActionNode[], node: ActionNode, start: number): void {
-  let at = start;
-  while (at > 0) {
-    const parentAt = (at - 1) >> 1;
-    const parent = heap[parentAt];
-    if (parent === undefined || before(parent, node)) break;
-    heap[at] = parent;
-    parent.heapAt = at;
-    at = parentAt;
-  }
-  heap[at] = node;
-  node.heapAt = at;
-}
-
-function siftDown(heap: ActionNode[], node: ActionNode, start: number): void {
-  let at = start;
-  for (;;) {
-    let childAt = 2 * at + 1;
-    let child = heap[childAt];
-    if (child === undefined) break;
-    const right = heap[childAt + 1];
-    if (right !== undefined && before(right, child)) {
-      child = right;
-      childAt += 1;
-    }
-    if (before(node, child)) break;
-    heap[at] = child;
-    child.heapAt = at;
-    at = childAt;
-  }
-  heap[at] = node;
-  node.heapAt = at;
+  remove(heap, node, before);
 }
