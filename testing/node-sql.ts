@@ -4,7 +4,7 @@ import type { StatementSync } from 'node:sqlite';
 import type { SqlDatabase, SqlRow, SqlValue } from '../src/domain/ports/storage.ts';
 
 /** @param path of a file; default: in memory */
-export function openNodeSql(path = ':memory:'): SqlDatabase {
+export function openNodeSql(path = ':memory:'): SqlDatabase & { readonly close: () => void } {
   const db = new DatabaseSync(path);
   // Preparing a statement is more expensive than most executions.
   const statements = new Map<string, StatementSync>();
@@ -21,6 +21,7 @@ export function openNodeSql(path = ':memory:'): SqlDatabase {
       return prepared(text).all(...parameters) as SqlRow[];
     },
     script: (text: string) => db.exec(text),
+    close: () => db.close(),
     transaction<T>(body: () => T): T {
       db.exec('BEGIN');
       try {

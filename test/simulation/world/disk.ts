@@ -8,9 +8,8 @@
  *  1. Each turn's writes are one savepoint inside a transaction that a sync commits.
  *  2. `lose` keeps a prefix of the turns.
  */
-import { DatabaseSync } from 'node:sqlite';
-import type { StatementSync } from 'node:sqlite';
 import type { SqlRow, SqlValue } from '../../../src/domain/ports/storage.ts';
+import { openNodeSql } from '../../../testing/node-sql.ts';
 
 /** Key-value storage beside the tables of a session. */
 export const CREATE_NOTES = `CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID`;
@@ -34,8 +33,7 @@ function kindOf(text: string): Kind {
 }
 
 export class Disk {
-  #db = new DatabaseSync(':memory:');
-  readonly #statements = new Map<string, StatementSync>();
+  #db = openNodeSql();
   /** Names of the tables; null: they have to be read. */
   #tables: ReadonlySet<string> | null = null;
   /** Increases when something is written or lost: what was read before is still the same. */
@@ -53,12 +51,12 @@ export class Disk {
 
   exec(text: string, parameters: readonly SqlValue[], writes: boolean): SqlRow[] {
     if (writes) this.#write(kindOf(text));
-    return this.#prepared(text).all(...parameters) as SqlRow[];
+    return this.#db.exec(text, ...parameters);
   }
 
   script(text: string): void {
     this.#write(kindOf(text));
-    this.#db.exec(text);
+    this.#db.script(text);
   }
 
   has(table: string): boolean {
@@ -123,8 +121,7 @@ export class Disk {
   clear(): void {
     this.commit();
     this.#db.close();
-    this.#db = new DatabaseSync(':memory:');
-    this.#statements.clear();
+    this.#db = openNodeSql();
     this.#undone();
     this.#durableAlarm = null;
     this.durableSeq = 0;
@@ -149,18 +146,8 @@ export class Disk {
     return (this.#tables ??= new Set(read().map(({ name }) => String(name))));
   }
 
-  #prepared(text: string): StatementSync {
-    let statement = this.#statements.get(text);
-    if (statement === undefined) {
-      statement = this.#db.prepare(text);
-      this.#statements.set(text, statement);
-    }
-    return statement;
-  }
-
-  /** A statement of a transaction: prepared, because there are many of them. */
   #control(text: string): void {
-    this.#prepared(text).run();
+    this.#db.exec(text);
   }
 
   #write({ definesTables, namesEvents }: Kind): void {
