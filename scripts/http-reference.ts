@@ -57,10 +57,9 @@ export async function apiDocument(): Promise<ApiDocument> {
 const SECTIONS: readonly (readonly [title: string, pattern: RegExp])[] = [
   ['Sessions', /^\/(tokens|agent\/(?!.*\/approvals))/],
   ['Approvals', /\/approvals/],
-  ['Programs', /^\/(execute\/(direct|streaming)|plan|executions)/],
+  ['Programs', /^\/(execute|plan|executions)/],
   ['Workflows', /^\/(workflows|schedules|events|webhooks)/],
-  ['Manifests', /^\/manifests(?!\/(upload|parse))/],
-  ['Routes of the original', /^\/(execute|registry|manifests|api)\//],
+  ['Manifests', /^\/manifests/],
   ['System', /^\//],
 ];
 

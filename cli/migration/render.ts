@@ -3,6 +3,7 @@ import { commandLine } from '../project/command-line.ts';
 import type { Colors } from 'picocolors/types';
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import { harmless } from '../terminal/visible.ts';
+import { UNCONVERTED } from './new-folder.ts';
 import type { CountedKind, FileReport, MigrationReport, Note } from './report.ts';
 
 export interface RenderOptions {
@@ -162,7 +163,7 @@ function summaryOf({ folder, counts }: MigrationReport, { colors }: RenderOption
   return [colors.bold(head), colors.dim(`${''.padEnd(14)}    loads    fails  skipped`), ...rows];
 }
 
-function nextSteps({ folder, files, counts }: MigrationReport, { colors }: RenderOptions): string[] {
+function nextSteps({ folder, files, counts, out }: MigrationReport, { colors }: RenderOptions): string[] {
   const failing = files.filter(({ status }) => status === 'fails');
   const loads = MANIFEST_KINDS.reduce((sum, kind) => sum + (counts[kind]?.loads ?? 0), 0);
   const lines: string[] = [];
@@ -175,7 +176,7 @@ function nextSteps({ folder, files, counts }: MigrationReport, { colors }: Rende
         `  ${counted(imports.length, 'import')} of something that is not there: add its file, or remove the line`,
       );
     }
-    lines.push('  docs/migration.md lists what is understood, and what to use instead', '');
+    lines.push('  docs/migration.md lists what is converted, and what to use instead', '');
   }
   if ((counts.protocol?.loads ?? 0) > 0 && files.some(({ protocol }) => protocol?.form === 'program')) {
     lines.push(
@@ -183,10 +184,23 @@ function nextSteps({ folder, files, counts }: MigrationReport, { colors }: Rende
       '',
     );
   }
-  if (loads === 0) return lines.slice(0, -1);
+  if (out === undefined) {
+    if (loads === 0) return lines.slice(0, -1);
+    const command = commandLine('migrate', shellWord(folder), '--out', '<new folder>');
+    return [...lines, 'Nothing was written. Next:', `  ${colors.cyan(command)}`];
+  }
+  lines.push(`Wrote ${counted(out.files.length, 'file')} to ${harmless(out.folder)}.`);
+  if (out.unconverted.length > 0) {
+    lines.push(
+      `What fails is in ${counted(out.unconverted.length, 'file')} that ${out.unconverted.length === 1 ? 'ends' : 'end'} in ${UNCONVERTED}: correct what the comments "# migrate:" say, and remove the ending.`,
+    );
+  }
+  if (loads === 0) return lines;
+  const target = shellWord(out.folder);
   lines.push(
-    failing.length > 0 ? 'What loads can be used now:' : 'Everything loads. Next:',
-    `  ${colors.cyan(`CORTEX_MANIFESTS=${shellWord(folder)} ${commandLine('dev')}`)}`,
+    'The comments "# migrate:" in the new files say what was lost. Next:',
+    `  ${colors.cyan(commandLine('validate', target))}`,
+    `  ${colors.cyan(`CORTEX_MANIFESTS=${target} ${commandLine('dev')}`)}`,
     '                      starts the system with this folder; its manifests replace shipped ones',
     `  ${colors.cyan('POST /manifests')}     uploads files to a running system, which keeps its own manifests (docs/migration.md)`,
   );

@@ -1,15 +1,14 @@
-/** What of a folder loads, and what was understood how: for `cortex migrate`. */
+/** What of a folder could be converted, and what was understood how: for `cortex migrate`. */
 import { MANIFEST_KINDS } from '../../src/domain/catalog.ts';
 import type { ManifestFile, ManifestKind, ManifestProblem } from '../../src/domain/catalog.ts';
-import type { LoadedManifests } from '../../src/catalog/load.ts';
-import { kindOf } from '../../src/catalog/store/listed-manifest.ts';
-import { relativeTo } from '../../src/catalog/read/paths.ts';
+import type { Migration, Status } from './migrate-folder.ts';
+import type { NewFolder } from './new-folder.ts';
 import { protocolText } from './protocol-texts.ts';
 import type { ProtocolNote, ProtocolText } from './protocol-texts.ts';
 
-export type Status = 'loads' | 'fails' | 'skipped';
-
 export interface MigrationReport {
+  /** What was written; absent without a new folder. */
+  readonly out?: NewFolder;
   readonly folder: string;
   readonly files: readonly FileReport[];
   /** Documents by kind; `other` are files without a known kind, `protocol` are protocol texts. */
@@ -43,45 +42,37 @@ export interface Note {
 }
 
 /**
- * @param folder as given to the loader
+ * @param folder the path of the folder, with which all paths begin
  * @param files all text files of the folder
- * @param loaded the same files as loaded as a project's folder
  */
-export function migrationReport(
-  folder: string,
-  files: readonly ManifestFile[],
-  loaded: LoadedManifests,
-): MigrationReport {
+export function migrationReport(folder: string, files: readonly ManifestFile[], migration: Migration): MigrationReport {
   const prefix = folder.endsWith('/') ? folder : `${folder}/`;
   const short = (text: string): string => text.replaceAll(prefix, '');
   const byFile = (issues: readonly ManifestProblem[]): Map<string, ManifestProblem[]> =>
     Map.groupBy(issues, ({ file }) => file);
-  const [errors, warnings, skipped] = [loaded.problems, loaded.warnings, loaded.skipped].map(byFile);
-  const entries = Map.groupBy(loaded.entries, ({ file }) => file);
+  const [errors, notes, skipped] = [migration.problems, migration.notes, migration.skipped].map(byFile);
+  const documents = Map.groupBy(migration.documents, ({ file }) => file);
   const texts = new Map(files.map((file) => [file.path, file]));
-  const referred = referredFiles(loaded);
+  const referred = new Set([...migration.files.keys()].filter((path) => !documents.has(path)));
   const reports: FileReport[] = [];
   for (const path of [...new Set([...texts.keys(), ...(errors?.keys() ?? []), ...(skipped?.keys() ?? [])])].sort()) {
-    const found = entries.get(path) ?? [];
-    const documents = loaded.read.get(path)?.documents ?? [];
+    const manifests = (documents.get(path) ?? []).map(({ kind, name, status }) => ({ kind, name, status }));
     const file = texts.get(path);
-    const isManifest = documents.length > 0 || errors?.has(path) === true;
+    const isManifest = manifests.length > 0 || errors?.has(path) === true;
     const protocol =
       isManifest || file === undefined ? null : protocolText({ ...file, path: short(path) }, referred.has(path));
-    const ownErrors = notesOf(errors?.get(path) ?? [], short);
-    const manifests = documents.map(({ kind, name }) => {
-      const isLoaded = found.some(({ definition }) => definition.name === name && kindOf(definition) === kind);
-      return { kind, name, status: isLoaded ? 'loads' : ownErrors.length > 0 ? 'fails' : 'skipped' } as const;
-    });
     const report = {
       file: short(path),
       manifests,
       protocol:
         protocol === null ? null : { form: protocol.form, actions: protocol.actions, responses: protocol.responses },
       // an example in a prompt is not run
-      errors: [...ownErrors, ...(protocol?.form === 'program' ? grouped(protocol.rejected, '') : [])],
+      errors: [
+        ...notesOf(errors?.get(path) ?? [], short),
+        ...(protocol?.form === 'program' ? grouped(protocol.rejected, '') : []),
+      ],
       notes: [
-        ...notesOf(warnings?.get(path) ?? [], short),
+        ...notesOf(notes?.get(path) ?? [], short),
         ...(protocol?.form === 'prompt' ? grouped(protocol.rejected, 'in an example, ') : []),
         ...grouped(protocol?.notes ?? [], ''),
       ],
@@ -114,14 +105,6 @@ function countsOf(files: readonly FileReport[]): MigrationReport['counts'] {
     else if (manifests.length === 0) count('other', status);
   }
   return counts;
-}
-
-/** The files that definitions refer to: prompts, skills, scripts. */
-function referredFiles({ read }: LoadedManifests): ReadonlySet<string> {
-  const documents = [...read.values()].flatMap((file) => file.documents);
-  return new Set(
-    documents.flatMap(({ file, built }) => (built?.files ?? []).map(({ path }) => relativeTo(file, path))),
-  );
 }
 
 function notesOf(issues: readonly ManifestProblem[], short: (text: string) => string): readonly Note[] {

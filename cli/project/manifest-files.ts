@@ -6,6 +6,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { loadManifests } from '../../src/catalog/load.ts';
+import type { Catalog } from '../../src/catalog/catalog.ts';
 import type { LoadedManifests } from '../../src/catalog/load.ts';
 import { formatProblem } from '../../src/catalog/check/problem.ts';
 import { parseIntervals } from '../../src/domain/intervals.ts';
@@ -27,7 +28,7 @@ import { withoutUnused } from './used-definitions.ts';
 import { settingsOf } from '../system/settings.ts';
 import { harmless } from '../terminal/visible.ts';
 
-interface ManifestFolder {
+export interface ManifestFolder {
   readonly files: readonly ManifestFile[];
   /** Files with the name of a manifest whose text cannot be read. */
   readonly problems: readonly ManifestProblem[];
@@ -44,7 +45,8 @@ export interface ProjectManifests extends LoadedManifests {
   readonly faultyTools: readonly string[];
 }
 
-function readFolder(target: string): ManifestFolder {
+/** All text files below a folder, or one file, sorted by path. */
+export function readFolder(target: string): ManifestFolder {
   const files: ManifestFile[] = [];
   const problems: ManifestProblem[] = [];
   const others: ManifestProblem[] = [];
@@ -150,7 +152,16 @@ function shippedFolder(): ManifestFolder {
  * @param own warns about what the settings of this machine do not allow; the bundler checks for any deployment
  */
 function load(targets: readonly string[], own: Deployment | boolean, code: ProjectTools): ProjectManifests {
-  const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...targets.map(readFolder)];
+  return loadFolders(targets.map(readFolder), own, code);
+}
+
+function loadFolders(
+  given: readonly ManifestFolder[],
+  own: Deployment | boolean,
+  code: ProjectTools,
+  usedOf: (all: LoadedManifests) => LoadedManifests = (all) => withoutUnused(all, isShipped),
+): ProjectManifests {
+  const folders = [...(IS_OWN_PROJECT ? [] : [shippedFolder()]), ...given];
   // the deployment's settings, from this folder or the environment
   const { worker } = settingsOf(PROJECT_ROOT, process.env);
   const codeTools = new Map(code.tools.map((tool) => [tool.name, tool]));
@@ -167,7 +178,7 @@ function load(targets: readonly string[], own: Deployment | boolean, code: Proje
       warnsOfReplaced: IS_OWN_PROJECT,
     },
   );
-  const loaded = IS_OWN_PROJECT ? all : withoutUnused(all, isShipped);
+  const loaded = IS_OWN_PROJECT ? all : usedOf(all);
   return {
     ...loaded,
     problems: [...code.problems, ...folders.flatMap(({ problems }) => problems), ...loaded.problems],
@@ -258,7 +269,7 @@ export function loadProject(root: string, folders: readonly string[], rights: To
 }
 
 /** Loads any folder or file of an author together with the project's manifests, and returns the part of the author. */
-export function loadOwn(target: string, code: ProjectTools): LoadedManifests {
+function loadOwn(target: string, code: ProjectTools): LoadedManifests {
   const folders = projectFolders().filter((folder) => existsSync(folder));
   const isKnown = folders.some((folder) => isWithin(folder, target));
   const all = load(isKnown ? folders : [...folders, target], true, code);
@@ -268,6 +279,24 @@ export function loadOwn(target: string, code: ProjectTools): LoadedManifests {
     return others.length === 0 ? all : partOf(all, target, ({ file }) => !others.some((one) => isWithin(one, file)));
   }
   return partOf(all, target, ({ file }) => isWithin(target, file));
+}
+
+/**
+ * Loads other texts in place of those of a folder, together with the project's manifests.
+ *
+ * @returns `load` returns everything, also of the project; `others` is what the project has without the folder
+ */
+export function inPlaceOf(
+  target: string,
+  code: ProjectTools,
+): { readonly load: (files: readonly ManifestFile[]) => LoadedManifests; readonly others: Catalog } {
+  const others = projectFolders()
+    .filter((folder) => existsSync(folder))
+    .map(readFolder)
+    .map((folder) => ({ ...folder, files: folder.files.filter(({ path }) => !isWithin(target, path)) }));
+  const load = (files: readonly ManifestFile[]): LoadedManifests =>
+    loadFolders([...others, { files, problems: [], warnings: [], skipped: [] }], true, code, (all) => all);
+  return { load, others: load([]).catalog };
 }
 
 function partOf(

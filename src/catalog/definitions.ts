@@ -57,15 +57,17 @@ export class Definitions {
 
   /** The definition of a document, or null if it has errors. */
   define(found: Found): AnyDefinition | null {
-    if (!this.#ports.log.explain(found)) return null;
+    for (const note of found.notes) this.#ports.log.warn(found, note);
+    if (found.foreign !== null) {
+      this.#ports.log.report(found, found.foreign);
+      return null;
+    }
     const known = found.read.built;
     if (known !== null && this.#isUnchanged(found, known)) {
       for (const warning of known.warnings) this.#ports.log.warn(found, warning);
       const bound = known.targets.every(
         ({ written, kind, field, name }) =>
-          // the bindings warn again of a tolerated name
-          (name === null && found.normalised.tolerance(field) === null) ||
-          this.#ports.bindings.resolve(written, kind, found, field) === name,
+          name === null || this.#ports.bindings.resolve(written, kind, found, field) === name,
       );
       return bound ? known.definition : null;
     }
@@ -124,7 +126,7 @@ export class Definitions {
     build: (input: Input, context: BuildContext & { readonly target: ImportTarget }) => T,
   ): T | null {
     const { file } = found;
-    const checked = check(schema, found.normalised.value);
+    const checked = check(schema, found.value);
     for (const error of checked.errors) this.#ports.log.report(found, error);
     if (checked.value === null) return null;
 
@@ -148,18 +150,11 @@ export class Definitions {
       intervals: this.#ports.intervalsOf(found),
       work: new WorkMeter(limits.manifestSchemaSteps),
       codeTools: this.#ports.codeTools,
-      tolerance: (field) => found.normalised.tolerance(field),
       readFile: (path, field) => {
-        const tolerance = found.normalised.tolerance(field);
-        let text: string | null = null;
-        for (const one of [path, ...(tolerance?.others ?? [])]) {
-          text = this.#ports.textOf(this.#ports.paths.resolve(file, one));
-          files.push({ path: one, text });
-          if (text !== null) break;
-        }
+        const text = this.#ports.textOf(this.#ports.paths.resolve(file, path));
+        files.push({ path, text });
         if (text === null) {
-          if (tolerance !== null) warn(field, tolerance.missing);
-          else addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
+          addIssue(field, `names the file "${path}", but there is no ${relativeTo(file, path)}`);
           return null;
         }
         left -= text.length;
@@ -168,9 +163,7 @@ export class Definitions {
           this.#ports.log.report(found, { path: field, part: 'value', message });
           throw new TooManyProblems();
         }
-        const { text: converted, note } = tolerance?.convert?.(text) ?? { text, note: null };
-        if (note !== null) warn(field, note);
-        return converted;
+        return text;
       },
       hasFile: (path) => {
         const text = this.#ports.textOf(this.#ports.paths.resolve(file, path));
@@ -201,14 +194,14 @@ export class Definitions {
 }
 
 /** Whether the document describes a code tool. */
-export function isOfCode({ kind, normalised: { value } }: Pick<ReadDocument, 'kind' | 'normalised'>): boolean {
+export function isOfCode({ kind, value }: Pick<ReadDocument, 'kind' | 'value'>): boolean {
   const implementation = kind === 'tool' && isJsonObject(value) ? value['implementation'] : null;
   return isJsonObject(implementation) && implementation['type'] === 'code';
 }
 
 /** The manifest of a code tool need not repeat what the code says. Without code, that is the only issue. */
 function withCodeDefaults(found: Found, codeTools: ReadonlyMap<string, DescribedTool>): Found {
-  const { value } = found.normalised;
+  const { value } = found;
   const defaults = { version: '1.0', summary: codeTools.get(found.name)?.description ?? found.name };
-  return { ...found, normalised: { ...found.normalised, value: { ...defaults, ...value } } };
+  return { ...found, value: { ...defaults, ...value } };
 }

@@ -369,7 +369,7 @@ function isSameFile(known: ReadFile, { text, isAlone = false }: ManifestFile): b
 }
 
 /** Whether the document has a cron expression. */
-function isScheduled({ kind, normalised: { value } }: Found): boolean {
+function isScheduled({ kind, value }: Found): boolean {
   const trigger = kind === 'workflow' && isJsonObject(value) ? value['trigger'] : null;
   return isJsonObject(trigger) && trigger['type'] === 'scheduled';
 }

@@ -6,7 +6,7 @@
  */
 import type { Context } from 'hono';
 import { accepts } from './openapi/describe.ts';
-import { withChunks } from './original/chunks.ts';
+import { withChunks } from './chunks.ts';
 import type { PostedMessage } from './post-message.ts';
 import { beforeExpiry, expiryOf, namesOf, runResponse, streamOfRun } from './run-response.ts';
 import type { SessionEnv } from './session-env.ts';

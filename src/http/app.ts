@@ -15,9 +15,6 @@ import { onlyDeclared } from './openapi/describe.ts';
 import { Gateway } from './gateway.ts';
 import type { EdgeEnv, GatewayPorts } from './gateway.ts';
 import { openApiDocument } from './openapi/document.ts';
-import { agentRoutes } from './original/agents.ts';
-import { executeRoutes } from './original/execute.ts';
-import { registryRoutes } from './original/registry.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import type { ApprovalsOf } from './routes/approvals.ts';
@@ -64,7 +61,7 @@ export interface AppOptions extends GatewayPorts, SystemRoutesOptions {
 
 /** The work of a request without its body, estimated from its route. */
 function stepsOf(path: string): number {
-  const session = /^\/(execute|api)\/|\/session$/.test(path) ? limits.sessionSteps : 0;
+  const session = /^\/execute\/|\/session$/.test(path) ? limits.sessionSteps : 0;
   return limits.requestSteps + session;
 }
 
@@ -189,9 +186,6 @@ export function createApp(options: AppOptions): Hono<EdgeEnv> {
   app.route('/', memoryRoutes(gateway, options.facts));
   app.route('/', executionRoutes({ ...options, gateway }));
   app.route('/', approvalRoutes(options.approvals));
-  app.route('/', executeRoutes(gateway, workflows, manifests));
-  app.route('/', registryRoutes(manifests));
-  app.route('/', agentRoutes(gateway));
   app.route('/', surfaceRoutes({ ...options, gateway, sessionIdOf }));
   app.route('/', mcpRoute({ ...options, gateway, sessionIdOf }));
 

@@ -169,12 +169,6 @@ export class Gateway {
   }
 }
 
-/** The trace of a request (O1), for a request that takes its place; empty without one. */
-export function traceHeader(c: { readonly req: { header(name: string): string | undefined } }): Record<string, string> {
-  const trace = c.req.header(TRACEPARENT);
-  return trace === undefined ? {} : { [TRACEPARENT]: trace };
-}
-
 export function unknownExecution(id: string): EngineError {
   return new EngineError('unknown_execution', `There is no execution "${id.slice(0, limits.excerptChars)}"`);
 }

@@ -3,7 +3,7 @@
  *
  * This table alone decides about access. Routes are registered from it (openapi/describe.ts), the Worker checks each
  * request against it (access.ts), and the OpenAPI document and docs/http.md are made from it. Requests and responses are
- * described with the handlers, in routes/ and original/.
+ * described with the handlers, in routes/.
  */
 import { TrieRouter } from 'hono/router/trie-router';
 import type { SurfaceName } from '../surfaces/surface.ts';
@@ -282,25 +282,6 @@ export const OPERATIONS = {
   },
   'PUT /manifests/:kind/:name': { role: 'admin', summary: 'Upload one manifest, or a new version of it' },
   'DELETE /manifests/:kind/:name': { role: 'admin', summary: 'Delete one manifest' },
-
-  // Routes of the original
-  'POST /execute/tool': { summary: 'Call a tool of an agent; the answer has its result' },
-  'POST /execute/agent': { summary: 'Send a message to an agent in a new session' },
-  'POST /execute/workflow': { summary: 'Run a workflow; the answer has its outputs' },
-  'GET /registry/status': { summary: 'Count the manifests in the catalogue' },
-  'GET /registry/agents': { summary: 'List the agents in the catalogue, and their names' },
-  'GET /registry/tools': { summary: 'List the tools in the catalogue, and their names' },
-  'GET /registry/relics': { summary: 'List the relics in the catalogue, and their names' },
-  'GET /registry/workflows': { summary: 'List the workflows in the catalogue, and their names' },
-  'GET /registry/manifest/:kind/:name': { summary: 'Get one manifest, as from `/manifests/{kind}/{name}`' },
-  'GET /registry/dependencies/:kind/:name': { summary: 'Get the names that a manifest imports' },
-  'POST /manifests/upload': { role: 'admin', summary: 'Upload manifests, as with `POST /manifests`' },
-  'POST /manifests/parse': { summary: 'Validate the text of a manifest without storing it' },
-  'GET /api/v1/agents': { summary: 'List the names of the agents in the catalogue' },
-  'POST /api/v1/agents/:name/prompt': { summary: 'Send a message to an agent; the answer is one document' },
-  'POST /api/v1/agents/:name/stream': {
-    summary: 'Send a message to an agent; the answer is a stream of the run’s events',
-  },
 
   // System
   'GET /health': { open: 'anyone', summary: 'Get the status of the system and its active parts' },

@@ -33,7 +33,7 @@ export async function admitted({ admit }: SessionAppOptions): Promise<void> {
 }
 
 /** @throws EngineError `body_too_large` */
-export function checkMessage(content: string): void {
+function checkMessage(content: string): void {
   if (new TextEncoder().encode(content).length <= limits.messageBytes) return;
   throw new EngineError('body_too_large', `"content" is larger than ${limits.messageBytes} bytes`);
 }

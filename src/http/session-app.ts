@@ -10,7 +10,6 @@ import type { Session } from '../engine/session/session.ts';
 import { onlyDeclared } from './openapi/describe.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { LargeBodies } from './large-bodies.ts';
-import { originalSessionRoutes } from './original/session-routes.ts';
 import { PatchCoalescer } from './patch-coalescer.ts';
 import { logFault, problemResponse } from './problem.ts';
 import { sessionActions } from './routes/session-actions.ts';
@@ -62,7 +61,6 @@ sessionRoutes.route('/', sessionHistory);
 sessionRoutes.route('/', sessionActions);
 sessionRoutes.route('/', sessionBranches);
 sessionRoutes.route('/', sessionWorkspace);
-sessionRoutes.route('/', originalSessionRoutes);
 sessionRoutes.route('/', surfaceCommands);
 
 function isFor({ incarnation = '', user_id: id }: SessionRecord, grant: Grant): boolean {

@@ -1,13 +1,9 @@
 /** One call of a tool as a program of protocol text: so the engine checks, schedules and journals it like any other. */
 import type { Json, JsonObject } from '../domain/json.ts';
 
-/**
- * One action as protocol text. Parameters are data: no tag and no reference is read in them.
- *
- * @param timeout in seconds; null: that of the tool
- */
-export function programOf(name: string, parameters: JsonObject, timeout: number | null): string {
-  const body = { name, parameters: literal(parameters), ...(timeout === null ? {} : { timeout }) };
+/** One action as protocol text. Parameters are data: no tag and no reference is read in them. */
+export function programOf(name: string, parameters: JsonObject): string {
+  const body = { name, parameters: literal(parameters) };
   return `<action type="tool" mode="sync" id="tool">${JSON.stringify(body).replaceAll('<', String.raw`\u003c`)}</action>`;
 }
 

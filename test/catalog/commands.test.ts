@@ -33,10 +33,13 @@ test('[M1] validate reports every problem and exits with 1', () => {
 
 test('[M1] a start prints the first warnings of a folder, and the command for the others', () => {
   const many = join(folder, 'many');
-  mkdirSync(many);
-  const rest = 'version: 1\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\ncategory: odd\n';
+  const rest = 'version: 1\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n';
   const documents = Array.from({ length: 20 }, (_, index) => `kind: Tool\nname: many_${index}\n${rest}`);
-  writeFileSync(join(many, 'tool.yaml'), documents.join('---\n'));
+  // the second of two folders with the same names
+  for (const one of ['a', 'b']) {
+    mkdirSync(join(many, one), { recursive: true });
+    writeFileSync(join(many, one, 'tool.yaml'), documents.join('---\n'));
+  }
   const print = vi.spyOn(console, 'error').mockReturnValue();
   const { warnings } = checkManifests(['manifests', many]);
   const lines = print.mock.calls.map(([line]: unknown[]) => line);

@@ -315,7 +315,7 @@ describe('[C7] workspace: none', () => {
   const of = (value: string): LoadedManifests =>
     load({
       'a.yaml': `${agent('a', '')}${value}\n`,
-      't.yaml': `kind: Tool\nversion: "1"\nname: t\nsummary: s\nexecutor: echo\n${value}\n`,
+      't.yaml': `kind: Tool\nversion: "1"\nname: t\nsummary: s\nimplementation: {type: builtin, entrypoint: echo}\n${value}\n`,
     });
 
   test.each([

@@ -7,7 +7,8 @@ import { readManifestFiles, ruleOfErrors } from '../../cli/project/manifest-file
 import { watchManifests } from '../../cli/system/manifest-watch.ts';
 import { eventually } from '../support/eventually.ts';
 
-const TOOL = 'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nexecutor: echo\n';
+const TOOL =
+  'kind: Tool\nversion: "1"\nname: t\nsummary: Something\nimplementation: {type: builtin, entrypoint: echo}\n';
 
 test('a change is reported with the names of the manifests, without temporary files of editors', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'cortex-watch-'));

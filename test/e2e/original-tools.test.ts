@@ -1,7 +1,8 @@
-/** Tools and feeds in the forms of the original system, uploaded to a real system and run in each sandbox (M1, R2, R3). */
+/** Tools and feeds in the forms of the original system, converted, uploaded to a real system and run in each sandbox (M1, R2, R3). */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { reasonToSkip } from '../../container-runner/test/support/levels.ts';
 import type { RunResult } from '../../src/view/result.ts';
+import { migrated } from '../support/migrated.ts';
 import { sharedPart } from '../support/shared.ts';
 
 const LEVELS = (['docker', 'bubblewrap', 'wasm'] as const).filter((level) => reasonToSkip(level) === null);
@@ -112,10 +113,11 @@ describe.each(LEVELS)('[M1] tools of the original in the sandbox %s', (level) =>
 
   beforeAll(async () => {
     const url = await sharedPart('system');
+    const { migration } = migrated(files(level));
     // The files of each level replace those of the one before it.
     const uploaded = await fetch(`${url}/manifests`, {
       method: 'POST',
-      body: JSON.stringify({ files: files(level) }),
+      body: JSON.stringify({ files: Object.fromEntries(migration.files) }),
     });
     expect([uploaded.status, await uploaded.json()]).toMatchObject([201, { problems: [] }]);
     const actions = calls.map(

@@ -273,7 +273,7 @@ test('[Z4] [H4] every stream of our own events has a compact form; an unknown fo
     const { surface }: OperationRow = OPERATIONS[operation];
     return media === 'events' && surface === undefined;
   });
-  expect(streams).toHaveLength(7);
+  expect(streams).toHaveLength(6);
   for (const route of streams) {
     expect(await ask(route, '?format=compct')).toEqual([
       400,

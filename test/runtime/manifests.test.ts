@@ -12,7 +12,12 @@ const yaml = (kind: string, name: string, rest: string, version = '1.0'): string
 const agent = (name: string, tools: string, version?: string): string =>
   yaml('Agent', name, `persona: You help.\nimport: {tools: [${tools}]}`, version);
 const echo = (name: string, version?: string): string =>
-  yaml('Tool', name, 'executor: echo\neffects: pure\nparameters: {type: object}', version);
+  yaml(
+    'Tool',
+    name,
+    'implementation: {type: builtin, entrypoint: echo}\neffects: pure\nparameters: {type: object}',
+    version,
+  );
 
 const put = (path: string, body: string): Promise<Response> => call(`/manifests/${path}`, { method: 'PUT', body });
 const remove = (path: string): Promise<Response> => call(`/manifests/${path}`, { method: 'DELETE' });
@@ -90,10 +95,26 @@ describe('[M4] the catalogue', () => {
     });
   });
 
+  test('[M1] refuses a manifest of the original, and names the command that converts it', async () => {
+    const old = yaml('Agent', 'elder', 'persona: You help.\niteration_cap: 3');
+    const named = expect.stringContaining('cortex migrate') as string;
+    for (const response of [
+      await call('/manifests', { method: 'POST', body: old }),
+      await put('agent/elder', old),
+      await post('/manifests', { files: { 'agents/elder.yml': old } }),
+    ]) {
+      expect([response.status, await response.json()]).toMatchObject([
+        400,
+        { code: 'invalid_manifest', detail: named, problems: [{ line: 6, field: 'iteration_cap', message: named }] },
+      ]);
+    }
+    expect((await call('/manifests/agent/elder')).status).toBe(404);
+  });
+
   test('accepts a folder with its scripts; files that do not load are reported, and the rest is stored', async () => {
     const folder = await formOf({
       'team/agents/lead.yaml': agent('lead', '../tools/sum.yaml'),
-      'team/tools/sum.yaml': yaml('Tool', 'sum', 'executor: {type: script, entrypoint: ./sum.py}'),
+      'team/tools/sum.yaml': yaml('Tool', 'sum', 'implementation: {type: script, entrypoint: ./sum.py}'),
       'team/tools/sum.py': 'print(1)',
       'team/broken.yaml': 'kind: Agnt\n',
     });

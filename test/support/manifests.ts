@@ -7,12 +7,14 @@ export const head = (kind: string, name: string, version = '1.0'): string =>
   `kind: ${kind}\nversion: "${version}"\nname: ${name}\nsummary: Something\n`;
 
 /** Each kind has the simplest implementation, if `rest` has none. */
-const IMPLEMENTED = /^(?:implementation|executor|execution|service):/m;
+const IMPLEMENTED = /^implementation:/m;
 const orUsual = (rest: string, usual: string): string =>
   IMPLEMENTED.test(rest) ? rest : [usual, rest].filter(Boolean).join('\n');
 
-export const tool = (name: string, rest = ''): string => `${head('Tool', name)}${orUsual(rest, 'executor: echo')}\n`;
-export const relic = (name: string, rest = ''): string => `${head('Relic', name)}${orUsual(rest, 'executor: kv')}\n`;
+export const tool = (name: string, rest = ''): string =>
+  `${head('Tool', name)}${orUsual(rest, 'implementation: {type: builtin, entrypoint: echo}')}\n`;
+export const relic = (name: string, rest = ''): string =>
+  `${head('Relic', name)}${orUsual(rest, 'implementation: {type: edge, store: kv}')}\n`;
 export const workflow = (name: string, rest = 'steps: [{name: a, type: llm}]'): string =>
   `${head('Workflow', name)}${rest}\n`;
 /** `rest` begins in line 6: the fifth is the persona. */

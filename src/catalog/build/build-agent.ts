@@ -1,6 +1,5 @@
 /** Builds an agent's definition from its manifest, with all defaults (M8). */
 import { ACTION_TYPES } from '../../domain/action-types.ts';
-import type { Capability } from '../../domain/action-types.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { MEMORY_FEED } from '../../domain/facts.ts';
 import { limits } from '../../domain/limits.ts';
@@ -11,7 +10,6 @@ import type { ModelChoice, ModelPrice } from '../../domain/manifests/model.ts';
 import { policiesOf } from './build-policies.ts';
 import { toBase, toNeeds } from './build-base.ts';
 import type { BuildContext } from './build-base.ts';
-import type { ImportTarget } from './build-imports.ts';
 import { toPrompt } from './build-prompt.ts';
 import { toRedact } from './build-redact.ts';
 import { toFeed } from '../schema/feed.ts';
@@ -24,15 +22,14 @@ import { toMemory } from './memory.ts';
 export function toAgent(
   input: AgentInput,
   imports: AgentDefinition['imports'],
-  context: BuildContext & { readonly target: ImportTarget },
+  context: BuildContext,
 ): AgentDefinition {
   const engine = input.cognitive_engine;
   const loop = input.loop ?? {};
   const protocol = input.protocol ?? {};
   const dialect = protocol.dialect ?? engine?.dialect ?? DEFAULT_PROTOCOL.dialect;
   const budgets = input.budgets ?? {};
-  const imported: string[] = [];
-  const feeds = toFeeds(input.context_feeds ?? [], imported, context);
+  const feeds = toFeeds(input.context_feeds ?? [], context);
   return {
     kind: 'Agent',
     ...toBase(input, context.free),
@@ -48,9 +45,9 @@ export function toAgent(
       prices: Object.fromEntries(Object.entries(engine?.prices ?? {}).map(([model, price]) => [model, toPrice(price)])),
       ...(engine?.vision === undefined ? {} : { vision: engine.vision }),
     },
-    imports: { ...imports, tools: [...new Set([...imports.tools, ...imported])] },
+    imports,
     ...toServers(input, context),
-    capabilities: [...new Set([...(input.capabilities ?? []), ...granted(input, imports.tools, context)])],
+    capabilities: [...new Set(input.capabilities)],
     ...(input.environment?.runner === undefined ? {} : { runner: toNeeds(input.environment.runner) }),
     ...(input.workspace === 'none' ? { workspace: false } : {}),
     ...toRedact(input.redact, context),
@@ -135,26 +132,11 @@ function toServers(
   };
 }
 
-/** Capabilities instead of imported tools that do not exist. */
-function granted(input: AgentInput, tools: readonly string[], context: BuildContext): Capability[] {
-  return (input.import?.tools ?? []).flatMap((name, index) => {
-    const grants = context.tolerance(['import', 'tools', index])?.grants;
-    return grants === undefined || tools.includes(name) ? [] : [grants];
-  });
-}
-
-/** @param imported receives the tools that sources import by themselves */
-function toFeeds(
-  written: readonly FeedInput[],
-  imported: string[],
-  context: BuildContext & { readonly target: ImportTarget },
-): FeedDefinition[] {
+function toFeeds(written: readonly FeedInput[], context: BuildContext): FeedDefinition[] {
   const seen = new Set<string>();
   let periodic = 0;
-  return written.flatMap((entry, index) => {
+  return written.flatMap((feed, index) => {
     const field = ['context_feeds', index];
-    const feed = withImportedSource(entry, field, imported, context);
-    if (feed === null) return [];
     if (seen.has(feed.id)) context.addIssue([...field, 'id'], `another feed is already called "${feed.id}"`);
     seen.add(feed.id);
     if (feed.type === 'periodic') periodic += 1;
@@ -167,21 +149,6 @@ function toFeeds(
       addWarning: (path, message) => context.warn([...field, ...path], message),
     });
   });
-}
-
-/** The tool of a feed that the author imported as a feed is imported with it; null if it does not exist. */
-function withImportedSource(
-  feed: FeedInput,
-  field: FieldPath,
-  imported: string[],
-  context: BuildContext & { readonly target: ImportTarget },
-): FeedInput | null {
-  const at = [...field, 'source', 'name'];
-  if (feed.source?.name === undefined || context.tolerance(at) === null) return feed;
-  const name = context.target(feed.source.name, 'tool', at);
-  if (name === null) return null;
-  imported.push(name);
-  return { ...feed, source: { ...feed.source, name } };
 }
 
 type PriceInput = NonNullable<NonNullable<AgentInput['cognitive_engine']>['prices']>[string];

@@ -8,7 +8,6 @@ import type { ManifestBase } from '../../domain/manifests/base.ts';
 import type { RunnerNeeds, SandboxLevel, ScriptRuntime } from '../../domain/manifests/program.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import type { FieldPath } from '../check/problem.ts';
-import type { Tolerance } from '../read/draft.ts';
 import type { ToolInput } from '../schema/schema.ts';
 import { toMs } from '../schema/units.ts';
 
@@ -22,8 +21,6 @@ export interface BuildContext {
   hasFile(path: string): boolean;
   /** The files below a folder, both relative to the manifest; at most `limits.contextFiles` and one more. */
   listFiles(folder: string): readonly string[];
-  /** What to do if the file or the import that is named at a path is missing; null: it must not be. */
-  tolerance(field: FieldPath): Tolerance | null;
   /** The code tools of the project by name; none if the manifest is not part of a project. */
   readonly codeTools: ReadonlyMap<string, DescribedTool>;
   /** Free fields by path, kept under `metadata`. */

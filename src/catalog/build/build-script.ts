@@ -32,7 +32,7 @@ export function toScript(written: ScriptInput, context: BuildContext): ScriptPro
   const source = script ?? read ?? '';
   const launch: ScriptLaunch = {
     ...filesOf(written, runtime ?? 'python3', source, context),
-    argument: written.argument ?? argumentOf(source, context),
+    argument: written.argument ?? argumentOf(source),
     environment: Object.fromEntries(
       Object.entries(written.environment ?? {}).map(([name, value]) => [name, String(value)]),
     ),
@@ -51,9 +51,13 @@ function isPlain({ files, argument, environment, bash }: ScriptLaunch): boolean 
 }
 
 /** If the manifest does not say it: a script that clearly reads one of the forms gets that form. */
-function argumentOf(source: string, context: BuildContext): ScriptLaunch['argument'] {
-  if (READS_JSON.test(source)) return 'json';
-  return READS_FILE.test(source) ? 'file' : (context.tolerance([...AT, 'argument'])?.assumed ?? 'json');
+function argumentOf(source: string): ScriptLaunch['argument'] {
+  return !readsJson(source) && READS_FILE.test(source) ? 'file' : 'json';
+}
+
+/** Whether a script clearly reads its first argument as JSON. */
+export function readsJson(source: string): boolean {
+  return READS_JSON.test(source);
 }
 
 /** The files that the manifest names, and the Python modules that the script imports, relative to one folder. */

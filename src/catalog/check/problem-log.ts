@@ -10,7 +10,7 @@ export class TooManyProblems extends Error {
   override readonly name = 'TooManyProblems';
 }
 
-type Place = Pick<ReadDocument, 'file' | 'document' | 'normalised'>;
+type Place = Pick<ReadDocument, 'file' | 'document'>;
 
 export class ProblemLog {
   readonly #problems: ManifestProblem[] = [];
@@ -33,13 +33,12 @@ export class ProblemLog {
 
   /** @throws TooManyProblems when the file has the maximum number of issues */
   report(place: Place, issue: Issue): void {
-    this.#report(place, { ...issue, path: place.normalised.original(issue.path) });
+    this.#report(place, issue);
   }
 
   /** The same for a name that a bundled definition has. */
   reserved(place: Place, issue: Issue): void {
-    const path = place.normalised.original(issue.path);
-    this.#report(place, { ...issue, path }, { code: 'manifest_read_only' });
+    this.#report(place, issue, { code: 'manifest_read_only' });
   }
 
   #report(place: Place, issue: Issue, more: Pick<ManifestProblem, 'code'> = {}): void {
@@ -52,22 +51,6 @@ export class ProblemLog {
   }
 
   warn(place: Place, issue: Issue): void {
-    this.#warn(place, { ...issue, path: place.normalised.original(issue.path) });
-  }
-
-  /**
-   * Adds the warnings and the errors of forms that were rewritten (M1).
-   *
-   * @returns whether there are no errors
-   */
-  explain(place: Place): boolean {
-    const { notes, refused } = place.normalised;
-    for (const note of notes) this.#warn(place, note);
-    for (const issue of refused) this.#report(place, issue);
-    return refused.length === 0;
-  }
-
-  #warn(place: Place, issue: Issue): void {
     const key = `${place.file} warnings`;
     const count = (this.#counts.get(key) ?? 0) + 1;
     if (count > limits.manifestProblems) return;
@@ -96,7 +79,6 @@ export class ProblemLog {
   }
 }
 
-/** @param issue with the path of the author's text */
 function problemAt({ file, document }: Place, { path, part, message }: Issue): ManifestProblem {
   const { line, column } = document.place(path, part);
   return { file, line, column, field: fieldName(path), message };

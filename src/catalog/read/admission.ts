@@ -7,14 +7,12 @@
  *    the root, first by path. The others are scoped: only the importers that resolve to them see them. If the first one
  *    has errors, the next one without errors is called by name.
  * 2. The order of the given files does not matter.
- * 3. A document without a program of its own is not admitted.
- * 4. A reserved name is never admitted; a shipped one gives way to a definition of the project.
+ * 3. A reserved name is never admitted; a shipped one gives way to a definition of the project.
  */
 import type { ManifestKind } from '../../domain/catalog.ts';
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { ProblemLog } from '../check/problem-log.ts';
-import { skipReason } from '../original/tool/skipped.ts';
 import type { ImportIndex } from './imports.ts';
 import type { Found } from './import-bindings.ts';
 import type { ReadDocument } from './read-file.ts';
@@ -46,10 +44,7 @@ export function admitDocuments(
 ): Admitted {
   const found: Found[] = [];
   const replaced = new Map<string, Found>();
-  const ordered = inOrder(
-    documents.filter((read) => !isSkipped(read, log)),
-    rules,
-  );
+  const ordered = inOrder(documents, rules);
   const keyOf = ({ kind, name }: Pick<ReadDocument, 'kind' | 'name'>): string => `${kind}/${name}`;
   const own = new Set(ordered.filter(({ file }) => !rules.isShipped(file)).map(keyOf));
   const isReplaced = (read: ReadDocument): boolean => rules.isShipped(read.file) && own.has(keyOf(read));
@@ -102,13 +97,6 @@ export function nameOthers(
     log.warn(one, { ...AT_NAME, message: `this one is called by name, because ${broken.file} has errors` });
   }
   return given;
-}
-
-/** Warns about a document that describes a part of the original's program, so that imports use its equal here. */
-function isSkipped(read: ReadDocument, log: ProblemLog): boolean {
-  const reason = skipReason(read.kind, read.document.value);
-  if (reason !== null) log.warn(read, { ...AT_NAME, message: reason });
-  return reason !== null;
 }
 
 /** The owners of a name first, those that yield names last, then nearest the root, then by path. */

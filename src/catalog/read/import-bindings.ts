@@ -29,18 +29,13 @@ export class ImportBindings {
     this.#log = log;
   }
 
-  /** Resolves an import, by path or by name; reports an issue, or a tolerated one as a warning, and returns null if there is none. */
+  /** Resolves an import, by path or by name; reports an issue and returns null if there is none. */
   resolve(written: string, kind: ImportKind, importer: Found, field: FieldPath): string | null {
     // a name that the importer has already imported by its path refers to the same definition
     const known = isPath(written) ? undefined : this.#imported.get(importer)?.get(`${kind}/${written}`);
     if (known !== undefined) return known.target.name;
     const result = this.#index.resolve(written, kind, importer);
     if ('message' in result) {
-      const tolerance = importer.normalised.tolerance(field);
-      if (tolerance !== null) {
-        this.#log.warn(importer, { path: field, part: 'value', message: tolerance.missing });
-        return this.#first(tolerance.others ?? [], kind, importer, field);
-      }
       this.#log.report(importer, { path: field, part: 'value', message: result.message() });
       return null;
     }
@@ -48,17 +43,7 @@ export class ImportBindings {
       this.#log.warn(importer, { path: field, part: 'value', message: result.faulty });
       return null;
     }
-    if (result.note !== undefined) this.#log.warn(importer, { path: field, part: 'value', message: result.note });
     return result.target === null ? result.name : this.#bind(importer, result.target, field);
-  }
-
-  /** The first of several names that exists, or null. */
-  #first(names: readonly string[], kind: ImportKind, importer: Found, field: FieldPath): string | null {
-    for (const name of names) {
-      const result = this.#index.resolve(name, kind, importer);
-      if ('name' in result) return result.target === null ? result.name : this.#bind(importer, result.target, field);
-    }
-    return null;
   }
 
   /**

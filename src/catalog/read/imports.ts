@@ -3,7 +3,7 @@ import { MANIFEST_KINDS } from '../../domain/catalog.ts';
 import type { ManifestKind } from '../../domain/catalog.ts';
 import type { Catalog } from '../catalog.ts';
 import { nearestNames } from '../../domain/nearest.ts';
-import { folderOf, normalPath } from './paths.ts';
+import { folderOf } from './paths.ts';
 import type { PathIndex } from './paths.ts';
 
 export type ImportKind = Exclude<ManifestKind, 'monument'>;
@@ -16,12 +16,7 @@ interface Importable {
 
 /** Result of an import: a document, a bundled definition (without target), or an error. */
 export type ImportResult<T> =
-  | {
-      readonly name: string;
-      readonly target: T | null;
-      /** How a form that is not ours was understood. */
-      readonly note?: string;
-    }
+  | { readonly name: string; readonly target: T | null }
   /** The file exists, but has errors. */
   | { readonly faulty: string }
   /** Computed lazily, because searching for similar names takes time. */
@@ -85,24 +80,15 @@ export class ImportIndex<T extends Importable> {
     if (!isPath(written)) return this.#byName(written, kind, importer, who);
     const path = this.#paths.resolve(importer.file, written);
     if (this.#folder.isFile(path)) return this.#inside(path, kind, who);
-    const found = this.#elsewhere(written, path, kind, importer);
-    if (found !== null) return { ...this.#inside(found, kind, who), note: `understood as the file ${found}` };
-    const name = bareName(written);
-    if (name !== null) {
-      const named = this.#byName(name, kind, importer, who);
-      if ('name' in named) return { ...named, note: `understood as the ${kind} "${named.name}"` };
-    }
+    // a skill may also be named by its folder
+    const skill = `${path}/SKILL.md`;
+    if (kind === 'skill' && this.#folder.isFile(skill)) return this.#inside(skill, kind, who);
     return { message: () => `${who}, but there is no file ${path}` };
   }
 
   #byName(name: string, kind: ImportKind, importer: Importable, who: string): ImportResult<T> {
     const target = nearest(this.named(kind, name), importer.file);
     if (target !== null) return { name: target.name, target };
-    const path = this.#upwards(importer.file, [`${kind}s/${name}/${kind}`, `${name}/${kind}`, `${kind}s/${name}`]);
-    if (path !== null) {
-      const inside = this.#inside(path, kind, who);
-      if (!('message' in inside)) return { ...inside, note: `understood as the ${kind} in ${path}` };
-    }
     if (this.isBundled(kind, name)) return { name, target: null };
     const code = kind === 'tool' ? this.#folder.faultyCode(name) : null;
     if (code !== null) return { faulty: `${code} has errors, so the tool in it is omitted` };
@@ -129,47 +115,11 @@ export class ImportIndex<T extends Importable> {
     }
     return { name: only.name, target: only };
   }
-
-  /** A path without its extension, to a folder, or from a folder above the importer. */
-  #elsewhere(written: string, path: string, kind: ImportKind, importer: Importable): string | null {
-    if (kind === 'skill' && this.#folder.isFile(`${path}/SKILL.md`)) return `${path}/SKILL.md`;
-    for (const end of ['', `/${kind}`]) {
-      for (const extension of EXTENSIONS) {
-        if (this.#folder.isFile(`${path}${end}${extension}`)) return `${path}${end}${extension}`;
-      }
-    }
-    if (/^([/\\.]|[A-Za-z]:)/.test(written)) return null;
-    const plain = normalPath(written);
-    return this.#upwards(importer.file, [plain, `${plain}/${kind}`], ['', ...EXTENSIONS]);
-  }
-
-  /** The first of `paths` that exists in the importer's folder, or in one above it. */
-  #upwards(importer: string, paths: readonly string[], extensions: readonly string[] = EXTENSIONS): string | null {
-    const steps = folderOf(importer).split('/');
-    for (let depth = steps.length; depth >= 0; depth -= 1) {
-      const folder = steps.slice(0, depth).join('/');
-      for (const path of paths) {
-        for (const extension of extensions) {
-          const file = `${folder === '' ? '' : `${folder}/`}${path}${extension}`;
-          if (this.#folder.isFile(file) && file !== importer) return file;
-        }
-      }
-    }
-    return null;
-  }
 }
-
-const EXTENSIONS = ['.yml', '.yaml'] as const;
 
 /** Whether an import is written as a path, which takes precedence over a name. */
 export function isPath(written: string): boolean {
   return /[/\\]|\.(ya?ml|md|markdown)$/i.test(written);
-}
-
-/** The name in `builtin/exec` and in `calculator.yml`; null for other paths. */
-function bareName(written: string): string | null {
-  const name = written.replace(/^built-?in\//i, '').replace(/\.ya?ml$/i, '');
-  return isPath(name) || name === '' ? null : name;
 }
 
 function grouped<T>(groups: Map<string, T[]>, key: string): T[] {

@@ -9,10 +9,9 @@ import type { ManifestFile, ManifestKind, ManifestProblem } from '../../domain/c
 import { limits } from '../../domain/limits.ts';
 import type { AnyDefinition } from '../catalog.ts';
 import type { Issue } from '../check/issues.ts';
-import { normalise, withBody } from './aliases.ts';
+import { foreignForm } from './foreign.ts';
 import { splitFrontMatter } from './front-matter.ts';
-import type { Normalised } from './aliases.ts';
-import { FEED_DOCUMENT } from '../original/tool/feed-document.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import { quoted } from '../check/problem.ts';
@@ -37,7 +36,12 @@ export interface ReadDocument {
   /** Empty if it has none. */
   readonly name: string;
   readonly document: YamlDocument;
-  readonly normalised: Normalised;
+  /** The fields; of Markdown with its text. */
+  readonly value: JsonObject;
+  /** Warnings about how it is written. */
+  readonly notes: readonly Issue[];
+  /** The sign of another system's manifest, which is then not loaded; null for our own form. */
+  readonly foreign: Issue | null;
   /** Its definition, while everything that it depends on is unchanged. */
   built: BuiltDefinition | null;
 }
@@ -115,9 +119,8 @@ function ofSkill(
   const cost = { size: file.text.length, tokens: before - quota.left };
   if ('message' in read) return { documents: [], problems: [{ file: file.path, field: '', ...read }], ...cost };
   const { document, name, value, notes } = read;
-  const normalised: Normalised = { value, notes, refused: [], original: (path) => path, tolerance: () => null };
   return {
-    documents: [{ file: file.path, kind: 'skill', name, document, normalised, built: null }],
+    documents: [{ file: file.path, kind: 'skill', name, document, value, notes, foreign: null, built: null }],
     problems: [],
     ...cost,
   };
@@ -183,7 +186,9 @@ function readDocuments(
       // a longer name is invalid, which the schema reports
       name: typeof value['name'] === 'string' && value['name'].length <= 64 ? value['name'] : '',
       document: body === null ? document : { ...document, source: text },
-      normalised: normalise(kind, body === null ? value : withBody(kind, value, body)),
+      value: body === null ? value : withBody(kind, value, body),
+      notes: [],
+      foreign: foreignForm(kind, value),
       built: null,
     });
   }
@@ -198,6 +203,16 @@ function readDocuments(
   };
 }
 
+/** Uses the body of a Markdown manifest as an agent's persona, or as the description. */
+function withBody(kind: ManifestKind, value: JsonObject, body: string): JsonObject {
+  if (body === '') return value;
+  if (kind !== 'agent') return value['description'] === undefined ? { ...value, description: body } : value;
+  const { persona } = value;
+  if (persona === undefined) return { ...value, persona: body };
+  if (!isJsonObject(persona) || persona['agent'] !== undefined || persona['file'] !== undefined) return value;
+  return { ...value, persona: { ...persona, agent: body } };
+}
+
 type KindLog = Readonly<Record<'problems' | 'warnings' | 'skipped', ManifestProblem[]>>;
 
 /** The kind of a document, or null for a document that is skipped or has an unknown kind. */
@@ -210,7 +225,8 @@ function kindOf(
   if (typeof written === 'string') {
     const kind = written.toLowerCase();
     if (isKind(kind)) return kind;
-    if (kind === FEED_DOCUMENT) return 'tool';
+    // a script of agent-lib that is polled
+    if (kind === 'feed') return 'tool';
     if (kind === 'skill') {
       const { line, column } = document.place(['kind'], 'value');
       const message = 'a skill is a folder with a SKILL.md, not a document with this kind';

@@ -18,7 +18,7 @@ import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { ResolvedAgent } from '../../domain/manifests/resolved.ts';
 import type { SeededMessage } from '../../domain/seeded.ts';
-import type { RunRecord, RunStatus, SessionRecord } from '../../domain/session.ts';
+import type { RunRecord, SessionRecord } from '../../domain/session.ts';
 import type { ThreadShare } from '../../domain/fair-queue.ts';
 import { Slices } from '../../domain/work.ts';
 
@@ -224,33 +224,6 @@ export class SessionReading {
     const { response, error, usage, outputsSeq } = fold.outline;
     const outputs = outputsSeq === null ? null : this.#required(outputsSeq, 'action_completed').data.output;
     return { response, error, usage, actions: fold.actionCount, outputs };
-  }
-
-  /**
-   * What a run returned: the output of a program's first action, the outputs of a workflow, or the answer. `output` is
-   * JSON text. A program has failed if that action has.
-   */
-  async returned(run: RunRecord): Promise<{
-    readonly status: RunStatus;
-    readonly output: string;
-    readonly error: { readonly code: string; readonly message: string } | null;
-  }> {
-    const fold = new RunFold(run.status);
-    await this.#each(run, fold);
-    const { response, error, outputsSeq, actions } = fold.outline;
-    const outputAt = (seq: number | null): string =>
-      seq === null ? 'null' : outputJson(this.#required(seq, 'action_completed'));
-    if (this.#record.workflow !== undefined) return { status: run.status, output: outputAt(outputsSeq), error };
-    const [first] = run.input['type'] === 'message' ? [] : actions;
-    if (first === undefined) return { status: run.status, output: JSON.stringify(response), error };
-    const { status, error: reason } = first.action;
-    const failure = reason !== null && 'message' in reason ? reason : null;
-    const hasFailed = run.status === 'completed' && (status === 'failed' || status === 'rejected');
-    return {
-      status: hasFailed ? 'failed' : run.status,
-      output: outputAt(first.outputSeq),
-      error: error ?? (failure === null ? null : { code: failure.code, message: failure.message }),
-    };
   }
 
   /** A JSON document with a list between other members, in pieces. */

@@ -1,7 +1,6 @@
 /** The schemas of responses as JSON Schemas; all are converted when the first one is needed. */
 import * as z from 'zod';
 import { EVENT_SCHEMAS } from '../../domain/event-table.ts';
-import * as original from '../original/answers.ts';
 import * as approvals from '../responses/approvals.ts';
 import * as calls from '../responses/calls.ts';
 import * as common from '../responses/common.ts';
@@ -20,7 +19,6 @@ const responses = {
   ...common,
   ...manifests,
   ...memory,
-  ...original,
   ...runs,
   ...sessions,
   surfaceDocument,

@@ -122,11 +122,7 @@ function manifestJson({ updatedAt, ...rest }: ListedManifest): ManifestJson {
   return { ...rest, updated_at: updatedAt };
 }
 
-export async function list(
-  host: ManifestHost,
-  principal: Principal,
-  kind: ManifestKind | null,
-): Promise<ManifestJson[]> {
+async function list(host: ManifestHost, principal: Principal, kind: ManifestKind | null): Promise<ManifestJson[]> {
   return (await host.list(principal.owner, kind)).map(manifestJson);
 }
 
@@ -134,7 +130,7 @@ interface ReportJson extends ManifestProblems {
   readonly manifests: readonly ManifestJson[];
 }
 
-export function reportJson(report: ChangeReport, posted: ManifestProblems = NO_ISSUES): ReportJson {
+function reportJson(report: ChangeReport, posted: ManifestProblems = NO_ISSUES): ReportJson {
   return {
     manifests: report.manifests.map(manifestJson),
     problems: [...posted.problems, ...report.problems],
@@ -155,13 +151,13 @@ function refusal(report: ManifestProblems & Partial<ReportJson>): EngineError {
   return new EngineError(code, message, { manifests, problems, warnings, skipped });
 }
 
-export function detailJson({ definition, source, file, versions, ...rest }: StoredManifest): object {
+function detailJson({ definition, source, file, versions, ...rest }: StoredManifest): object {
   const history = versions.map(({ createdAt, ...one }) => ({ ...one, created_at: createdAt }));
   return { ...manifestJson(rest), file, source, definition, versions: history };
 }
 
 /** @throws EngineError if nothing of an upload was stored */
-export function requireLoaded(report: ReportJson): void {
+function requireLoaded(report: ReportJson): void {
   const { manifests, problems, skipped } = report;
   if (manifests.length === 0 && problems.length + skipped.length > 0) throw refusal(report);
 }
@@ -173,7 +169,7 @@ function issueLine(problem: ManifestProblem | undefined): string {
 }
 
 /** Accepts both `tool` and `tools`. */
-export function kindOf(written: string): ManifestKind {
+function kindOf(written: string): ManifestKind {
   const kind = MANIFEST_KINDS.find((known) => written === known || written === `${known}s`);
   if (kind !== undefined) return kind;
   throw new EngineError(
@@ -193,7 +189,7 @@ interface Posted extends ManifestProblems {
  *
  * @throws EngineError `invalid_request`, `body_too_large`
  */
-export async function readFiles(request: Request): Promise<Posted> {
+async function readFiles(request: Request): Promise<Posted> {
   const type = request.headers.get('content-type') ?? '';
   const { path } = readQuery(filesQuery, request.url);
   const folder = (posted: Posted): Posted => {
@@ -262,7 +258,7 @@ function textOf(bytes: ArrayBuffer): string | null {
 }
 
 /** Path of a single manifest: derived from its kind and name, so that a new version replaces it. */
-export function pathOf(text: string): string {
+function pathOf(text: string): string {
   // the front matter of a skill has no kind (C8)
   const [front] = /^\uFEFF?---[ \t]*\r?\n(?:(?!---).*\r?\n)*---/.exec(text) ?? [];
   if (front !== undefined && !/^kind[ \t]*:/m.test(front)) {

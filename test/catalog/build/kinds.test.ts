@@ -389,7 +389,7 @@ context_feeds:
   - {id: load, type: periodic, interval: 30, max_tokens: 50, enabled: false, source: {type: tool, name: monitor}, on_error: skip}
   - {id: errors, type: relic, cache_ttl: 1m, source: {name: logs, params: {filter: ERROR}}, default: none}`,
       ),
-      'logs.yaml': relic('logs', 'executor: log'),
+      'logs.yaml': relic('logs', 'implementation: {type: edge, store: log}'),
       'monitor.yaml': tool('monitor', 'effects: pure'),
     });
     expect([...problems, ...warnings].map(formatProblem)).toEqual([]);

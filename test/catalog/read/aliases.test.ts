@@ -4,53 +4,15 @@ import { formatProblem } from '../../../src/catalog/check/problem.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { agent, head, load, relic, said, tool, workflow } from '../../support/manifests.ts';
 
-describe('notations of an implementation', () => {
-  test.each([
-    ['executor: {type: script, runtime: python3, script: x}', { type: 'script', runtime: 'python3', source: 'x' }],
-    ['execution: {runtime: python, code: x}', { type: 'script', runtime: 'python3', source: 'x' }],
-    ['executor: {type: python, script: x}', { type: 'script', runtime: 'python3' }],
-    ['execution: {type: bash, script: x}', { type: 'script', runtime: 'shell', launch: { bash: true } }],
-    ['implementation: {script: x, language: javascript}', { type: 'script', runtime: 'node' }],
-    ['executor: {type: docker, image: a}', { type: 'container', image: 'a' }],
-    ['executor: {image: a}', { type: 'container', image: 'a' }],
-    ['execution: {url: "https://x.example"}', { type: 'http', url: 'https://x.example' }],
-    ['executor: calculator', { type: 'builtin', entrypoint: 'calculator' }],
-    ['execution: {entrypoint: echo}', { type: 'builtin', entrypoint: 'echo' }],
-  ])('[M3] %s', (written, expected) => {
-    const loaded = load({ 't.yaml': tool('t', written) });
-    expect(said(loaded)).toEqual([]);
-    expect(loaded.catalog.tool('t')?.implementation).toMatchObject(expected);
-  });
-
-  test.each([
-    ['service: {image: store, port: 80}\nendpoints: [find]', { type: 'container', image: 'store' }],
-    ['executor: kv', { type: 'edge', store: 'kv' }],
-    ['execution: {type: sql}', { type: 'edge', store: 'sql' }],
-  ])('[R5] %j', (written, expected) => {
-    const loaded = load({ 'r.yaml': relic('r', written) });
-    expect(said(loaded)).toEqual([]);
-    expect(loaded.catalog.relic('r')?.implementation).toMatchObject(expected);
-  });
-
-  test('[M1] issues name the field that the author wrote, at its position', () => {
-    expect(said(load({ 't.yaml': tool('t', 'executor:\n  type: docker\n  imagee: a\n  image: 5') }))).toEqual([
-      't.yaml:7:3: executor.imagee: unknown field. Did you mean image?',
-      't.yaml:8:10: executor.image: must be text, found number 5',
-    ]);
-    expect(said(load({ 't.yaml': tool('t', 'execution: {runtime: python, code: 5}') }))).toEqual([
-      't.yaml:5:36: execution.code: must be text, found number 5',
-    ]);
-  });
-
+describe('notations of parameters', () => {
   test.each([
     ['parameters: [{name: q, type: string, required: true}]'],
     ['parameters: {q: string}'],
     ['parameters: {q: {type: string, required: true}}'],
     ['parameters: {type: object, properties: {q: {type: string}}, required: [q], additionalProperties: false}'],
     ['parameters_schema: {type: object, properties: {q: {type: string}}, required: [q], additionalProperties: false}'],
-    ['input_schema: {q: string}'],
   ])('[M3] the same parameters, as %s', (written) => {
-    const loaded = load({ 't.yaml': tool('t', `executor: echo\n${written}`) });
+    const loaded = load({ 't.yaml': tool('t', written) });
     expect(said(loaded)).toEqual([]);
     expect(loaded.catalog.tool('t')?.parameters).toEqual({
       type: 'object',
@@ -97,11 +59,11 @@ describe('imports', () => {
   test('[M2] two folders can have tools and relics with the same name; each importer gets its own', () => {
     const loaded = load({
       'east/agent.yaml': agent('east', 'import: {tools: [look], relics: [./memo.yaml]}'),
-      'east/look.yaml': tool('look', 'executor: echo'),
+      'east/look.yaml': tool('look', 'implementation: {type: builtin, entrypoint: echo}'),
       'east/memo.yaml': relic('memo'),
       'west/agent.yaml': agent('west', 'import: {tools: [../west/look.yaml], relics: [memo]}'),
-      'west/look.yaml': tool('look', 'executor: calculator'),
-      'west/memo.yaml': relic('memo', 'executor: log'),
+      'west/look.yaml': tool('look', 'implementation: {type: builtin, entrypoint: calculator}'),
+      'west/memo.yaml': relic('memo', 'implementation: {type: edge, store: log}'),
       'agent.yaml': agent('root', 'import: {tools: [look]}'),
     });
     expect(loaded.problems).toEqual([]);
@@ -121,9 +83,9 @@ describe('imports', () => {
   test('[M2] of two imports with the same name, the first path counts, and a path counts before a name', () => {
     const loaded = load({
       'a.yaml': agent('a', 'import: {tools: [look, ./x/look.yaml, ./y/look.yaml]}'),
-      'look.yaml': tool('look', 'executor: calculator'),
-      'x/look.yaml': tool('look', 'executor: echo'),
-      'y/look.yaml': tool('look', 'executor: web_fetch'),
+      'look.yaml': tool('look', 'implementation: {type: builtin, entrypoint: calculator}'),
+      'x/look.yaml': tool('look', 'implementation: {type: builtin, entrypoint: echo}'),
+      'y/look.yaml': tool('look', 'implementation: {type: builtin, entrypoint: web_fetch}'),
       'w.yaml': workflow('w', 'import: {tools: [./y/look.yaml]}\nsteps: [{name: s, type: tool, target: look}]'),
     });
     expect(loaded.problems).toEqual([]);
@@ -149,9 +111,12 @@ describe('imports', () => {
   });
 
   test('[M2] an importer of a definition that did not load loads without it, with a warning', () => {
-    const loaded = load({ 'a.yaml': agent('a', 'import: {tools: [t]}'), 't.yaml': tool('t', 'executor: {type: zzz}') });
+    const loaded = load({
+      'a.yaml': agent('a', 'import: {tools: [t]}'),
+      't.yaml': tool('t', 'implementation: {type: zzz}'),
+    });
     expect(said(loaded)).toEqual([
-      't.yaml:5:18: executor.type: "zzz" is not allowed (allowed: builtin, script, http, container, code, client)',
+      't.yaml:5:24: implementation.type: "zzz" is not allowed (allowed: builtin, script, http, container, code, client)',
       'a.yaml:6:18: import.tools[0]: the tool "t" has errors and is omitted',
     ]);
     expect(loaded.catalog.agent('a')?.tools.size).toBe(0);

@@ -5,7 +5,7 @@ import { ManifestStore } from '../../../src/catalog/store/store.ts';
 import { agent as agentOf, filesOf, tool } from '../../support/manifests.ts';
 import { openNodeSql } from '../../support/node-sql.ts';
 
-const faulty = (name: string): string => tool(name, 'executor: no_such_builtin');
+const faulty = (name: string): string => tool(name, 'implementation: {type: builtin, entrypoint: no_such_builtin}');
 const agent = (name: string, tools: string): string => agentOf(name, `import: {tools: [${tools}]}`);
 
 const { catalog: bundled } = loadManifests([{ path: 'c.yaml', text: tool('common') }]);

@@ -10,7 +10,8 @@ import { openNodeSql } from '../../support/node-sql.ts';
 
 const head = (kind: string, name: string, version = '1'): string =>
   `kind: ${kind}\nversion: ${version}\nname: ${name}\nsummary: Something\n`;
-const tool = (name: string, version?: string): string => `${head('Tool', name, version)}executor: echo\n`;
+const tool = (name: string, version?: string): string =>
+  `${head('Tool', name, version)}implementation: {type: builtin, entrypoint: echo}\n`;
 const agent = (name: string, tools: string, version?: string): string =>
   `${head('Agent', name, version)}persona: x\nimport: {tools: [${tools}]}\n`;
 
@@ -105,7 +106,7 @@ describe('[M4] the store', () => {
       2,
     );
     expect(report.problems.map(({ file, line, field }) => `${file}:${line} ${field}`)).toEqual([
-      'both.yaml:11 executor',
+      'both.yaml:11 implementation.entrypoint',
     ]);
     expect(report.manifests.map(({ name }) => name)).toEqual(['three']);
     expect(store.get({ kind: 'tool', name: 'one' })).toMatchObject({ version: '1' });

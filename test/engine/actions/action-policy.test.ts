@@ -14,7 +14,7 @@ const { catalog } = loadManifests(
     'a.yaml': `${head('Agent', 'keeper')}persona: x\nimport: {agents: [helper], relics: [notes], workflows: [nightly]}\n`,
     'b.yaml': `${head('Agent', 'helper')}persona: x\n`,
     'c.yaml': `${head('Agent', 'stranger')}persona: x\n`,
-    'n.yaml': `${head('Relic', 'notes')}executor: kv\nendpoints: {get: {timeout: 3s}, increment: {}}\n`,
+    'n.yaml': `${head('Relic', 'notes')}implementation: {type: edge, store: kv}\nendpoints: {get: {timeout: 3s}, increment: {}}\n`,
     'w.yaml': `${head('Workflow', 'nightly')}steps: [{name: s, type: llm}]\n`,
     'v.yaml': `${head('Workflow', 'weekly')}steps: [{name: s, type: llm}]\n`,
   }).map(([path, text]) => ({ path, text })),

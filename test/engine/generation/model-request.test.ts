@@ -18,7 +18,7 @@ const { catalog } = loadManifests(
   Object.entries({
     'a.yaml': `${head('Agent', 'keeper')}persona: x\nimport: {agents: [helper], relics: [notes], workflows: [nightly]}\n`,
     'b.yaml': `${head('Agent', 'helper')}persona: x\n`,
-    'n.yaml': `${head('Relic', 'notes')}executor: kv\nendpoints: {get: {summary: reads}, increment: {summary: adds}}\n`,
+    'n.yaml': `${head('Relic', 'notes')}implementation: {type: edge, store: kv}\nendpoints: {get: {summary: reads}, increment: {summary: adds}}\n`,
     'w.yaml': `${head('Workflow', 'nightly')}steps: [{name: s, type: llm}]\n`,
   }).map(([path, text]) => ({ path, text })),
 );

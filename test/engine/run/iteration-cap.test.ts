@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { loadManifests } from '../../../src/catalog/load.ts';
 import type { AgentDefinition } from '../../../src/domain/manifests/agent.ts';
+import { migrated } from '../../support/migrated.ts';
 import { say, sessionKit } from '../../support/session-kit.ts';
 
 const ACTION = '<action type="tool" mode="async" id="a">{"name":"echo","parameters":{}}</action>';
 
-/** An agent in the form of the original. */
+/** An agent in the form of the original, converted. */
 function loaded(rest: string): AgentDefinition {
   const text = `kind: Agent\nversion: "1.0"\nname: helper\nsummary: s\npersona: p\n${rest}\n`;
-  const { catalog, problems } = loadManifests([{ path: 'agent.yml', text }]);
+  const { catalog, problems } = migrated([{ path: 'agent.yml', text }]);
   expect(problems).toEqual([]);
   const agent = catalog.agent('helper')?.agent;
   if (agent === undefined) throw new Error('the agent did not load');

@@ -257,7 +257,7 @@ export class McpCalls {
         metadata: {},
         created_at: now(),
       };
-      work = { type: 'program', text: programOf(target.name, given, null) };
+      work = { type: 'program', text: programOf(target.name, given) };
     }
     await gateway.openSession({ ...record, ...asked }, {}, NO_HISTORY);
     const command: SurfaceCommand = { type: 'work', work, ...common };
