@@ -6,26 +6,20 @@
  * 1. The author's value is never changed.
  * 2. `original` maps every path of the draft: a moved part keeps its place, a new part has the place that was given.
  */
-import type { Capability } from '../../src/domain/action-types.ts';
 import { isJsonObject } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import type { Issue } from '../../src/catalog/check/issues.ts';
 import type { FieldPath } from '../../src/catalog/check/problem.ts';
+import type { ImportKind } from '../../src/catalog/read/imports.ts';
+import type { FoundImport } from './old-imports.ts';
 
 type Container = Record<string, Json> | Json[];
 
-/** What to do about a file, an import or a value that may be missing. It is decided when all files are known. */
-export interface Tolerance {
-  /** Other paths of the file, or other names of the import, tried in this order. */
-  readonly others?: readonly string[];
-  /** The warning if it does not exist, or if an import has another name; without any of them, it is omitted. */
-  readonly missing: string;
-  /** What an agent may use instead of a missing import. */
-  readonly grants?: Capability;
-  /** The value of the field, unless the author's files show that another one is meant. */
-  readonly assumed?: 'file';
-  /** Converts the text of the file; a note becomes a warning. */
-  readonly convert?: (text: string) => { readonly text: string; readonly note: string | null };
+/** What is known about the folder of the manifest. */
+export interface Surroundings {
+  /** The text of a file, by its path in the manifest; null if there is none. */
+  textOf(path: string): string | null;
+  find(written: string, kind: ImportKind): FoundImport;
 }
 
 /** What was changed, at the author's path. */
@@ -44,9 +38,12 @@ export class Draft {
   readonly #members = new Map<object, Map<string | number, FieldPath>>();
   readonly #notes: Change[] = [];
   readonly #refused: Issue[] = [];
-  readonly #tolerances = new Map<string, Tolerance>();
 
-  constructor(written: JsonObject) {
+  readonly around: Surroundings;
+
+  /** @param around default: a folder without other files */
+  constructor(written: JsonObject, around: Surroundings = { textOf: () => null, find: () => null }) {
+    this.around = around;
     this.#root = this.#copy(written, []) as Record<string, Json>;
   }
 
@@ -129,13 +126,8 @@ export class Draft {
    *
    * @param path a path of the draft, before the part is moved or removed
    */
-  note(path: FieldPath, message: string): void {
-    this.#notes.push({ path: this.original(path), part: 'key', message, needsAct: false });
-  }
-
-  /** The same about a value. */
-  noteValue(path: FieldPath, message: string): void {
-    this.#notes.push({ path: this.original(path), part: 'value', message, needsAct: false });
+  note(path: FieldPath, message: string, part: Issue['part'] = 'key'): void {
+    this.#notes.push({ path: this.original(path), part, message, needsAct: false });
   }
 
   /** The same for a part that is lost: its message becomes a comment in the new manifest. */
@@ -146,16 +138,6 @@ export class Draft {
   /** The same as `note`, for an error. */
   refuse(path: FieldPath, message: string): void {
     this.#refused.push({ path: this.original(path), part: 'key', message });
-  }
-
-  /** Allows the file, the import or the value at a path of the finished draft to be missing. */
-  tolerate(path: FieldPath, tolerance: Tolerance): void {
-    this.#tolerances.set(JSON.stringify(path), tolerance);
-  }
-
-  /** All of them, in the order of the calls. */
-  get tolerances(): readonly (readonly [path: FieldPath, tolerance: Tolerance])[] {
-    return [...this.#tolerances].map(([path, tolerance]) => [JSON.parse(path) as FieldPath, tolerance]);
   }
 
   /** Removes items of a list; the others keep the places where the author wrote them. */

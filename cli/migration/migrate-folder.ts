@@ -7,12 +7,10 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ManifestFile, ManifestKind, ManifestProblem, ManifestProblems } from '../../src/domain/catalog.ts';
-import { isJsonObject } from '../../src/domain/json.ts';
-import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { Catalog } from '../../src/catalog/catalog.ts';
-import { check, unknownField } from '../../src/catalog/check/issues.ts';
+import { unknownField } from '../../src/catalog/check/issues.ts';
 import { fieldName } from '../../src/catalog/check/problem.ts';
 import type { FieldPath } from '../../src/catalog/check/problem.ts';
 import type { LoadedManifests } from '../../src/catalog/load.ts';
@@ -24,17 +22,16 @@ import { PathIndex, relativeTo } from '../../src/catalog/read/paths.ts';
 import { readManifestFile } from '../../src/catalog/read/read-file.ts';
 import type { ReadDocument, ReadFile } from '../../src/catalog/read/read-file.ts';
 import { SkillFolders } from '../../src/catalog/read/skill-file.ts';
-import { agentSchema, monumentSchema, toolSchema } from '../../src/catalog/schema/schema.ts';
-import { relicSchema } from '../../src/catalog/schema/schema-relic.ts';
-import { skillSchema } from '../../src/catalog/schema/schema-skill.ts';
-import { workflowSchema } from '../../src/catalog/schema/schema-workflow.ts';
+import { understandAgent } from './agent/agent.ts';
 import { understandAliases } from './aliases.ts';
 import { Draft } from './draft.ts';
 import { OldImports } from './old-imports.ts';
 import type { FoundImport } from './old-imports.ts';
-import { settle } from './settle.ts';
+import { settleImports } from './settle-imports.ts';
+import { understandRelic } from './relic/relic.ts';
 import { skipReason } from './tool/skipped.ts';
-import { understand } from './understand.ts';
+import { understandTool } from './tool/tool.ts';
+import { understandWorkflow } from './workflow/workflow.ts';
 import { writeDocument } from './write-document.ts';
 import type { Remark } from './write-document.ts';
 
@@ -83,6 +80,14 @@ interface Converted {
   /** Why it is no manifest here, although its kind is known; null for all others. */
   readonly skip: string | null;
 }
+
+/** What the original writes differently, by kind. */
+const UNDERSTAND: Readonly<Partial<Record<ManifestKind, (draft: Draft) => void>>> = {
+  agent: understandAgent,
+  tool: understandTool,
+  relic: understandRelic,
+  workflow: understandWorkflow,
+};
 
 /** Loads of a folder until it has no more failures. */
 const MOST_LOADS = 8;
@@ -173,23 +178,22 @@ class FolderMigration {
     const usable = documents.filter((read) => skips.get(read) === null && read.name !== '');
     for (const read of usable) index.add(read);
     const imports = new OldImports(index, this.#paths, (path) => this.#files.has(path));
-    const around = {
-      textOf: (path: string, { file }: ReadDocument): string | null =>
-        this.#files.get(this.#paths.resolve(file, path)) ?? null,
-      find: (written: string, kind: ImportKind, importer: ReadDocument): FoundImport => {
-        const found = imports.find(written, kind, importer);
-        const target = found !== null && 'name' in found ? found.target : null;
-        if (target === null || !this.#failed.has(target)) return found;
-        return { faulty: `${target.file} has errors, so the ${kind} in it is omitted` };
-      },
+    const find = (written: string, kind: ImportKind, importer: ReadDocument): FoundImport => {
+      const found = imports.find(written, kind, importer);
+      const target = found !== null && 'name' in found ? found.target : null;
+      if (target === null || !this.#failed.has(target)) return found;
+      return { faulty: `${target.file} has errors, so the ${kind} in it is omitted` };
     };
     return documents.map((read) => {
-      const draft = new Draft(read.value);
+      const draft = new Draft(read.value, {
+        textOf: (path) => this.#files.get(this.#paths.resolve(read.file, path)) ?? null,
+        find: (written, kind) => find(written, kind, read),
+      });
       const skip = skips.get(read) ?? null;
-      if (skip === null && read.kind !== 'skill') {
-        understand(read.kind, draft);
+      if (skip === null) {
+        UNDERSTAND[read.kind]?.(draft);
         understandAliases(read.kind, draft);
-        settle(draft, read, around);
+        settleImports(read.kind, draft);
       }
       return { read, draft, skip };
     });
@@ -227,12 +231,10 @@ class FolderMigration {
     for (const problem of loaded.problems) {
       const placed = this.#placed(problem, converted, loaded);
       if (placed === null) continue;
-      const { one } = placed;
-      const known = this.#failed.get(one.read) ?? [];
-      this.#failed.set(one.read, [
-        ...known,
-        ...(problem.message === FOREIGN ? leftIn(one, placed.problem) : [placed.problem]),
-      ]);
+      const { read, problem: found } = placed;
+      // a name of the original that was not understood
+      const message = found.message === FOREIGN ? unknownField(found.field, []) : found.message;
+      this.#failed.set(read, [...(this.#failed.get(read) ?? []), { ...found, message }]);
     }
     return this.#failed.size > before;
   }
@@ -242,14 +244,14 @@ class FolderMigration {
     problem: ManifestProblem,
     converted: readonly Converted[],
     { read: files }: LoadedManifests,
-  ): { readonly one: Converted; readonly problem: ManifestProblem } | null {
+  ): { readonly read: ReadDocument; readonly problem: ManifestProblem } | null {
     const own = converted.filter(({ read }) => read.file === problem.file && this.#written.has(read));
     const starts = (files.get(problem.file)?.documents ?? []).map(({ document }) => document.place([]).line);
     const one = own[Math.max(0, starts.filter((line) => line <= problem.line).length - 1)];
     if (one === undefined) return null;
-    const path = one.draft.original(pathOf(problem.field, one.draft.value));
-    const part = problem.message.startsWith('unknown field') ? 'key' : 'value';
-    return { one, problem: { ...problem, ...problemAt(one.read, path, part, problem.message) } };
+    const path = one.draft.original(pathOf(problem.field));
+    const part = problem.message === FOREIGN || problem.message.startsWith('unknown field') ? 'key' : 'value';
+    return { read: one.read, problem: { ...problem, ...problemAt(one.read, path, part, problem.message) } };
   }
 
   #own({ read, draft, skip }: Converted): ManifestProblem[] {
@@ -295,7 +297,7 @@ class FolderMigration {
       const problems = this.#failed.get(one.read);
       if (problems === undefined) continue;
       const why = problems.map(({ line, field, message }) => ({
-        path: pathOf(field, one.read.document.value),
+        path: pathOf(field),
         message: `error in line ${line}${field === '' ? '' : ` at ${field}`}: ${message}`,
       }));
       const { file } = one.read;
@@ -322,22 +324,6 @@ function textOf({ read, draft }: Converted, short: (text: string) => string, mor
   return `---\n${text}---\n${isBody ? `\n${parts.body}\n` : ''}`;
 }
 
-/** What no schema knows of a document, at the author's places. */
-function leftIn({ read, draft }: Converted, sign: ManifestProblem): ManifestProblem[] {
-  const { errors } = check<unknown>(SCHEMAS[read.kind], draft.value);
-  const found = errors.map(({ path, part, message }) => problemAt(read, draft.original(path), part, message));
-  return found.length > 0 ? found : [{ ...sign, message: unknownField(sign.field, []) }];
-}
-
-const SCHEMAS = {
-  agent: agentSchema,
-  tool: toolSchema,
-  relic: relicSchema,
-  workflow: workflowSchema,
-  skill: skillSchema,
-  monument: monumentSchema,
-} as const;
-
 const NO_DEFINITIONS = { agents: [], tools: [], relics: [], workflows: [], skills: [], monuments: [], scoped: [] };
 
 function withLineEnd(text: string): string {
@@ -349,26 +335,9 @@ function problemAt(read: ReadDocument, path: FieldPath, part: 'key' | 'value', m
   return { file: read.file, line, column, field: fieldName(path), message };
 }
 
-/** `steps[2].name` as a path; a name with a dot is one step if the value has it. */
-function pathOf(field: string, value: JsonObject): FieldPath {
-  const path: (string | number)[] = [];
-  let current: Json | undefined = value;
-  for (let rest = field; rest !== ''; rest = rest.replace(/^\./, '')) {
-    const found: RegExpExecArray | null = /^\[(\d+)\]/.exec(rest);
-    const step: string | number = found === null ? nameAt(rest, current) : Number(found[1]);
-    path.push(step);
-    current =
-      typeof current === 'object' && current !== null ? (current as Record<string | number, Json>)[step] : undefined;
-    rest = rest.slice(found === null ? String(step).length : found[0].length);
-  }
-  return path;
-}
-
-/** The longest name of the map with which the text begins, or its part before the next dot or bracket. */
-function nameAt(text: string, owner: Json | undefined): string {
-  const names = Object.keys(isJsonObject(owner) ? owner : {}).filter((name) => name !== '' && text.startsWith(name));
-  const whole = names.filter((name) => /^(?:$|[.[])/.test(text.slice(name.length)));
-  return whole.toSorted((a, b) => b.length - a.length)[0] ?? (/^[^.[]+/.exec(text)?.[0] || text);
+/** `steps[2].name` as a path. A name with a dot gives the place of the map that has it. */
+function pathOf(field: string): FieldPath {
+  return field.split(/[.[\]]+/).flatMap((step) => (step === '' ? [] : [/^\d+$/.test(step) ? Number(step) : step]));
 }
 
 /** All texts in a value. */

@@ -73,7 +73,7 @@ function blockOf(file: FileReport, options: RenderOptions): string[] {
   const lines = [`${colors.bold(harmless(file.file))}${inside.length > 0 ? `  ${inside.join(', ')}` : ''}`];
   const said = [
     ...errors.map((note) => ({ note, label: colors.red('error ') })),
-    ...similarMerged(notes).map((note) => ({ note, label: colors.yellow('note  ') })),
+    ...notes.map((note) => ({ note, label: colors.yellow('note  ') })),
     ...skipped.map((note) => ({ note, label: colors.dim('skip  ') })),
   ];
   const width = Math.max(0, ...said.map(({ note: { line } }) => String(line ?? '').length));
@@ -88,36 +88,6 @@ function blockOf(file: FileReport, options: RenderOptions): string[] {
 function textOf({ field, message, count }: Note): string {
   const times = count > 1 ? ` (${count} times)` : '';
   return harmless(`${field === '' ? '' : `${field}: `}${message}${times}`).replaceAll(/\s+/g, ' ');
-}
-
-/** Joins notes that differ in one word, such as the names of several tools. */
-function similarMerged(notes: readonly Note[]): readonly Note[] {
-  const groups: { note: Note; words: string[]; place: number | null }[] = [];
-  for (const note of notes) {
-    const words = note.message.split(' ');
-    const group = groups.find((one) => {
-      const place = onlyDifference(one.words, words);
-      return place !== null && (one.place ?? place) === place && fieldOf(one.note) === fieldOf(note);
-    });
-    if (group === undefined) {
-      groups.push({ note, words, place: null });
-      continue;
-    }
-    group.place = onlyDifference(group.words, words) ?? 0;
-    group.words[group.place] += `, ${words[group.place] ?? ''}`;
-  }
-  return groups.map(({ note, words }) => ({ ...note, message: words.join(' ') }));
-}
-
-/** The index of the only word that differs; null if there is none, or for short texts. */
-function onlyDifference(a: readonly string[], b: readonly string[]): number | null {
-  if (a.length !== b.length || a.length < 6) return null;
-  const places = a.flatMap((word, index) => (word === b[index] ? [] : [index]));
-  return places.length === 1 ? (places[0] ?? null) : null;
-}
-
-function fieldOf({ field }: Note): string {
-  return field.replaceAll(/\d+/g, '');
 }
 
 /** Breaks a text at spaces; its further lines are indented. */

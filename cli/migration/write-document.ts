@@ -86,9 +86,7 @@ class DocumentWriter {
     const written = this.#nodeAt(place);
     if (written !== null && !this.#used.has(written) && isSame(written, value, this.#document)) {
       this.#useAll(written);
-      const copy = written.clone() as Node;
-      if (isMap(copy) || isSeq(copy)) this.#placeInside(copy, written);
-      return copy;
+      return written.clone() as Node;
     }
     const built = Array.isArray(value)
       ? this.#list(path, value)
@@ -140,24 +138,6 @@ class DocumentWriter {
       map.items.push(new Pair(key, this.#built(at, member)));
     }
     return map;
-  }
-
-  /** The comments of a copied part may be followed by others: its members are places. */
-  #placeInside(copy: Node, written: Node): void {
-    if (isMap(copy) && isMap(written) && copy.flow !== true) {
-      for (const [index, { key, value }] of copy.items.entries()) {
-        const before = written.items[index];
-        if (isNode(key) && isNode(before?.key)) this.#places.push({ node: key, offset: before.key.range?.[0] ?? 0 });
-        if (isNode(value) && isNode(before?.value)) this.#placeInside(value, before.value);
-      }
-    } else if (isSeq(copy) && isSeq(written) && copy.flow !== true) {
-      for (const [index, item] of copy.items.entries()) {
-        const before = written.items[index];
-        if (!isNode(item) || !isNode(before)) continue;
-        this.#places.push({ node: item, offset: before.range?.[0] ?? 0 });
-        this.#placeInside(item, before);
-      }
-    }
   }
 
   /** The comments of the author's nodes that are not in the new document. */

@@ -1,12 +1,11 @@
 /** `cognitive_engine` of the original: other names of providers, and parameters of one model. */
 import { isJsonObject } from '../../../src/domain/json.ts';
-import type { Json } from '../../../src/domain/json.ts';
 import { MODEL_PROVIDERS } from '../../../src/domain/manifests/model.ts';
 import { nearestNames } from '../../../src/domain/nearest.ts';
 import type { FieldPath } from '../../../src/catalog/check/problem.ts';
 import { quoted } from '../../../src/catalog/check/problem.ts';
 import type { Draft } from '../draft.ts';
-import { numberOf, words } from '../values.ts';
+import { numberOf } from '../values.ts';
 
 const PROVIDERS: Readonly<Record<string, (typeof MODEL_PROVIDERS)[number]>> = {
   google: 'gemini',
@@ -121,46 +120,38 @@ function fallbacks(draft: Draft): void {
 /** Settings of the original for thinking, which has no counterpart that all endpoints accept. */
 function thinking(draft: Draft): void {
   const list = draft.get([...ENGINE, 'fallback']);
-  const fallbacksAt = Array.isArray(list)
-    ? list.map((_, index) => [...ENGINE, 'fallback', index])
-    : [[...ENGINE, 'fallback']];
-  const found = [[...ENGINE], [...ENGINE, 'primary'], ...fallbacksAt].flatMap((owner) =>
-    ['thinking', 'thinking_level', 'vision', 'function_calling']
-      .map((name) => [...owner, name])
-      .filter((path) => draft.has(path)),
-  );
-  const [first] = found;
-  if (first === undefined) return;
-  const names = [...new Set(found.map((path) => String(path.at(-1))))];
-  const advice = names.some((name) => name.startsWith('thinking'))
-    ? '; if the model supports it, write parameters: {reasoning_effort: low}'
-    : '';
-  draft.lose(first, `${words(names)} ${names.length === 1 ? 'has' : 'have'} no effect here${advice}`);
-  for (const path of found) draft.remove(path);
+  const inFallbacks = Array.isArray(list) ? list.map((_, index) => ['fallback', index]) : [['fallback']];
+  for (const owner of [[], ['primary'], ...inFallbacks]) {
+    for (const name of ['thinking', 'thinking_level', 'function_calling']) {
+      const path = [...ENGINE, ...owner, name];
+      if (!draft.has(path)) continue;
+      const advice =
+        name === 'function_calling' ? '' : '; if the model supports it, write parameters: {reasoning_effort: low}';
+      draft.lose(path, `has no effect here${advice}`);
+      draft.remove(path);
+    }
+  }
 }
 
 function parameters(draft: Draft): void {
-  const path = [...ENGINE, 'parameters'];
-  if (!isJsonObject(draft.get(path))) return;
-  const understood: string[] = [];
-  if (isJsonObject(draft.get([...path, 'extra_params']))) {
-    understood.push('extra_params as parameters');
-    addParameters(draft, [...path, 'extra_params']);
+  const at = (name: string): FieldPath => [...ENGINE, 'parameters', name];
+  if (isJsonObject(draft.get(at('extra_params')))) {
+    draft.note(at('extra_params'), 'understood as parameters');
+    addParameters(draft, at('extra_params'));
   }
-  if (draft.has([...path, 'stop_sequences']) && !draft.has([...path, 'stop'])) {
-    understood.push('stop_sequences as stop');
-    draft.move([...path, 'stop_sequences'], [...path, 'stop']);
+  if (draft.has(at('stop_sequences')) && !draft.has(at('stop'))) {
+    draft.note(at('stop_sequences'), 'understood as stop');
+    draft.move(at('stop_sequences'), at('stop'));
   }
-  if (draft.has([...path, 'stream'])) {
-    understood.push('stream as always on');
-    draft.remove([...path, 'stream']);
+  if (draft.has(at('stream'))) {
+    draft.note(at('stream'), 'has no effect here: answers are always streamed');
+    draft.remove(at('stream'));
   }
   for (const name of NUMERIC) {
-    const value: Json | undefined = draft.get([...path, name]);
+    const value = draft.get(at(name));
     const number = typeof value === 'string' ? numberOf(value) : null;
     if (number === null) continue;
-    understood.push(`${name} as a number`);
-    draft.set([...path, name], number);
+    draft.note(at(name), 'understood as a number');
+    draft.set(at(name), number);
   }
-  if (understood.length > 0) draft.note(path, `understood: ${words(understood)}`);
 }

@@ -182,22 +182,31 @@ function importedFeeds(draft: Draft): void {
   draft.remove(path);
 }
 
+/** The agent imports the tool of the feed. */
 function addFeed(draft: Draft, from: FieldPath, name: string, id: string): void {
-  const list = draft.get(['context_feeds']);
-  if (!Array.isArray(list)) draft.set(['context_feeds'], [], from);
-  const at = Array.isArray(list) ? list.length : 0;
-  const compiled = compiledFeed(name);
-  const substitute = compiled?.substitute ?? null;
-  if (substitute?.type === 'internal') {
-    return draft.set(['context_feeds', at], { id, source: { ...substitute } }, from);
-  }
-  draft.set(['context_feeds', at], { id, source: { type: 'tool', name } }, from);
-  const missing =
-    compiled === null
-      ? `there is no feed ${quoted(name)}, so it is omitted`
-      : `the feed ${name} is compiled into agent-lib, and here ${substitute === null ? 'it is omitted' : `the tool ${substitute.name} is used`}: ${compiled.advice}`;
-  const others = substitute === null ? {} : { others: [substitute.name] };
-  draft.tolerate(['context_feeds', at, 'source', 'name'], { missing, ...others });
+  const { internal, tool, advice } = compiledFeed(name) ?? {};
+  const add = (source: JsonObject): void => {
+    const list = draft.get(['context_feeds']);
+    if (!Array.isArray(list)) draft.set(['context_feeds'], [], from);
+    draft.set(['context_feeds', Array.isArray(list) ? list.length : 0], { id, source }, from);
+  };
+  if (internal !== undefined) return add({ type: 'internal', action: internal });
+  const found = draft.around.find(name, 'tool');
+  const other = found === null && tool !== undefined ? draft.around.find(tool, 'tool') : null;
+  const used = found ?? other;
+  if (used === null || 'faulty' in used || other !== null) {
+    const instead = other === null ? 'it is omitted' : `the tool ${tool} is used`;
+    const missing =
+      advice === undefined
+        ? `there is no feed ${quoted(name)}, so it is omitted`
+        : `the feed ${name} is compiled into agent-lib, and here ${instead}: ${advice}`;
+    draft.lose(from, used !== null && 'faulty' in used ? used.faulty : missing, 'value');
+  } else if (used.note !== null) draft.note(from, used.note, 'value');
+  if (used === null || 'faulty' in used) return;
+  add({ type: 'tool', name: used.name });
+  const tools = draft.get(['import', 'tools']);
+  if (!Array.isArray(tools)) draft.set(['import', 'tools'], [used.written], from);
+  else if (!tools.includes(used.written)) draft.set(['import', 'tools', tools.length], used.written, from);
 }
 
 /** The name of a feed, or of the folder of its file. */

@@ -46,23 +46,40 @@ function prefixes(draft: Draft): void {
 
 /** A tool of agent-lib's program has a substitute, or is omitted, unless the folder has a tool with this name. */
 function compiledTools(draft: Draft): void {
+  const omitted = new Map<string, Entry[]>();
   for (const { index, value } of entries(draft.get(['import', 'tools']))) {
     const compiled = compiledTool(value);
-    if (compiled === null) continue;
-    const { substitute, advice } = compiled;
-    const tool = substitute !== null && 'tool' in substitute ? substitute.tool : null;
-    const capability = substitute !== null && 'capability' in substitute ? substitute.capability : null;
-    const instead =
-      tool !== null
-        ? `the tool ${tool} is used`
-        : capability !== null
-          ? `the agent may use ${capability}`
-          : 'it is omitted';
-    draft.tolerate(['import', 'tools', index], {
-      missing: `the tool ${value} is compiled into agent-lib, and here ${instead}: ${advice}`,
-      ...(tool === null || tool === value ? {} : { others: [tool] }),
-      ...(capability === null ? {} : { grants: capability }),
-    });
+    if (compiled === null || draft.around.find(value, 'tool') !== null) continue;
+    const { tool, capability, advice } = compiled;
+    const path = ['import', 'tools', index];
+    const told = (how: string): void =>
+      draft.lose(path, `the tool ${value} is compiled into agent-lib, and here ${how}: ${advice}`, 'value');
+    if (tool !== undefined && draft.around.find(tool, 'tool') !== null) {
+      told(`the tool ${tool} is used`);
+      draft.set(path, tool);
+      continue;
+    }
+    if (capability !== undefined) {
+      told(`the agent may use ${capability}`);
+      grant(draft, path, capability);
+    }
+    const same = capability === undefined ? advice : '';
+    omitted.set(same, [...(omitted.get(same) ?? []), { index, value }]);
+  }
+  for (const [advice, tools] of omitted) {
+    const names = words(tools.map(({ value }) => value));
+    const are = tools.length === 1 ? ['tool', 'is', 'it is'] : ['tools', 'are', 'they are'];
+    const message = `the ${are[0]} ${names} ${are[1]} compiled into agent-lib, and here ${are[2]} omitted: ${advice}`;
+    if (advice !== '') draft.lose(['import', 'tools', tools[0]?.index ?? 0], message, 'value');
+  }
+  draft.removeItems(['import', 'tools'], new Set([...omitted.values()].flat().map(({ index }) => index)));
+}
+
+function grant(draft: Draft, from: FieldPath, capability: Json): void {
+  const granted = draft.get(['capabilities']);
+  if (granted === undefined) draft.set(['capabilities'], [capability], from);
+  else if (Array.isArray(granted) && !granted.includes(capability)) {
+    draft.set(['capabilities', granted.length], capability, from);
   }
 }
 

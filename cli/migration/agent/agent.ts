@@ -11,7 +11,7 @@ import { keepAsMetadata } from '../values.ts';
 export function understandAgent(draft: Draft): void {
   emptyFields(draft);
   understandEngine(draft);
-  understandPersona(draft);
+  const empty = understandPersona(draft);
   // reads `sandbox`, which is then removed
   understandImports(draft);
   understandRuntime(draft);
@@ -19,7 +19,7 @@ export function understandAgent(draft: Draft): void {
   keepAsMetadata(draft, DESCRIPTIVE);
   // in our own form, these fields are required
   if (draft.notes.length > 0 || !draft.has(['persona'])) defaults(draft);
-  defaultPersona(draft);
+  defaultPersona(draft, empty);
 }
 
 /** Maps of an agent whose members may be empty. */

@@ -73,10 +73,9 @@ function deployment(draft: Draft): void {
   if (type !== null && !/^docker|^compose|^container$/i.test(type)) {
     draft.lose(['deployment', 'type'], `"${type}" is not supported; the service runs in a container on the runner`);
   }
-  const from = place(draft);
-  const base = from.at(-1) === 'docker_compose_file' || from.at(-1) === 'compose_file' ? [] : ['deployment'];
-  draft.note(from.length > 0 ? from : ['kind'], 'understood as implementation {type: container}');
-  const file = draft.get(from);
+  const file = COMPOSE_FILES.find((path) => draft.has(path));
+  const from = [['deployment', 'image'], ...COMPOSE_FILES, ['deployment'], ['service']].find((path) => draft.has(path));
+  draft.note(from ?? ['kind'], 'understood as implementation {type: container}');
   const known: Record<string, Json> = { type: 'container' };
   for (const name of ['command', 'resources', 'labels']) {
     const own = draft.get(['implementation', name]) ?? draft.get(['service', name]);
@@ -86,44 +85,24 @@ function deployment(draft: Draft): void {
   if (port !== null) known['port'] = port;
   const limits = draft.get(['deployment', 'resources', 'limits']);
   if (isJsonObject(limits)) known['resources'] = only(limits, ['memory', 'cpu']);
-  if (base.length === 0 && typeof file === 'string') {
-    known['compose'] = composeOf(draft, file);
-  } else Object.assign(known, imageOf(draft));
-  draft.set(['implementation'], known, from.length > 0 ? from : ['kind']);
+  const isCompose = file !== undefined && !draft.has(['deployment', 'image']);
+  if (isCompose) known['compose'] = composeOf(draft, String(draft.get(file)));
+  else Object.assign(known, imageOf(draft));
+  draft.set(['implementation'], known, from ?? ['kind']);
   for (const name of ['service', 'compose_file', 'compose_dir', 'project_name', 'mode']) draft.remove([name]);
-  for (const name of [
-    'type',
-    'engine',
-    'docker_compose_file',
-    'compose_file',
-    'dockerfile',
-    'image',
-    'build',
-    'ports',
-  ]) {
-    draft.remove(['deployment', name]);
-  }
+  const read = 'type engine docker_compose_file compose_file dockerfile image build ports';
+  for (const name of read.split(' ')) draft.remove(['deployment', name]);
   draft.remove(['deployment', 'resources', 'limits']);
 }
 
-/** The draft's path of what names the service; empty if there is nothing. */
-function place(draft: Draft): FieldPath {
-  const paths: readonly FieldPath[] = [
-    ['deployment', 'image'],
-    ['deployment', 'docker_compose_file'],
-    ['deployment', 'compose_file'],
-    ['service', 'compose_file'],
-    ['implementation', 'compose_file'],
-    ['compose_file'],
-    ['deployment', 'dockerfile'],
-    ['deployment', 'build'],
-    ['implementation', 'build'],
-    ['implementation', 'image'],
-    ['deployment'],
-    ['service'],
-  ];
-  return paths.find((path) => draft.has(path)) ?? [];
-}
+/** Where a Compose file is named. */
+const COMPOSE_FILES: readonly FieldPath[] = [
+  ['deployment', 'docker_compose_file'],
+  ['deployment', 'compose_file'],
+  ['service', 'compose_file'],
+  ['implementation', 'compose_file'],
+  ['compose_file'],
+];
 
 function composeOf(draft: Draft, file: string): Json {
   const folder = draft.get(['compose_dir']);

@@ -4,19 +4,18 @@
  */
 import type { Capability } from '../../../src/domain/action-types.ts';
 
-export interface CompiledTool {
-  /** A bundled tool with the same purpose, a capability that grants the same, or null: it does not exist here. */
-  readonly substitute: { readonly tool: string } | { readonly capability: Capability } | null;
+interface CompiledTool {
+  /** A bundled tool with the same purpose, or a capability that grants the same; without both, it does not exist here. */
+  readonly tool?: string;
+  readonly capability?: Capability;
   /** What to use instead; completes the sentence `"exec" … :`. */
   readonly advice: string;
 }
 
-export interface CompiledFeed {
-  /** The source of a context feed with the same purpose (F1), or null: it does not exist here. */
-  readonly substitute:
-    | { readonly type: 'internal'; readonly action: string }
-    | { readonly type: 'tool'; readonly name: string }
-    | null;
+interface CompiledFeed {
+  /** An internal source or a bundled tool with the same purpose (F1); without both, it does not exist here. */
+  readonly internal?: string;
+  readonly tool?: string;
   readonly advice: string;
 }
 
@@ -26,26 +25,25 @@ const PINNED = 'there is no workspace of files; the agent can keep values with a
 const TOOLS: ReadonlyMap<string, CompiledTool> = new Map(
   Object.entries({
     exec: {
-      substitute: { capability: 'shell' },
+      capability: 'shell',
       advice: 'use <action type="shell"> with "command", which runs in the sandbox of a runner',
     },
     web_fetch: {
-      substitute: { tool: 'web_fetch' },
+      tool: 'web_fetch',
       advice: 'use the bundled tool web_fetch, which reads with GET and HEAD',
     },
-    json: { substitute: { tool: 'json_query' }, advice: 'use the bundled tool json_query, whose queries are JMESPath' },
-    sleep: { substitute: null, advice: 'use "retry" with a delay, or a workflow with a schedule' },
-    list: { substitute: null, advice: NO_FILES },
-    grep: { substitute: null, advice: NO_FILES },
-    fs_read: { substitute: null, advice: NO_FILES },
-    fs_write: { substitute: null, advice: NO_FILES },
-    simple_fs_write: { substitute: null, advice: NO_FILES },
-    artifact: { substitute: null, advice: 'use the relic key_value' },
-    context_pin: { substitute: null, advice: PINNED },
-    context_peek: { substitute: null, advice: PINNED },
-    context_unpin: { substitute: null, advice: PINNED },
+    json: { tool: 'json_query', advice: 'use the bundled tool json_query, whose queries are JMESPath' },
+    sleep: { advice: 'use "retry" with a delay, or a workflow with a schedule' },
+    list: { advice: NO_FILES },
+    grep: { advice: NO_FILES },
+    fs_read: { advice: NO_FILES },
+    fs_write: { advice: NO_FILES },
+    simple_fs_write: { advice: NO_FILES },
+    artifact: { advice: 'use the relic key_value' },
+    context_pin: { advice: PINNED },
+    context_peek: { advice: PINNED },
+    context_unpin: { advice: PINNED },
     ask_tool: {
-      substitute: null,
       advice: 'the agent asks in its response; "approval: always" of a tool asks before a call',
     },
   } satisfies Record<string, CompiledTool>),
@@ -54,14 +52,14 @@ const TOOLS: ReadonlyMap<string, CompiledTool> = new Map(
 const FEEDS: ReadonlyMap<string, CompiledFeed> = new Map(
   Object.entries({
     system_clock: {
-      substitute: { type: 'internal', action: 'system_clock' },
+      internal: 'system_clock',
       advice: 'use a context feed with the internal source system_clock',
     },
     system_stats: {
-      substitute: { type: 'tool', name: 'system_status' },
+      tool: 'system_status',
       advice: 'use a context feed of the bundled tool system_status, which measures the runner',
     },
-    working_directory: { substitute: null, advice: 'there is no workspace of files' },
+    working_directory: { advice: 'there is no workspace of files' },
   } satisfies Record<string, CompiledFeed>),
 );
 

@@ -3,7 +3,8 @@
  * passes it on standard input, and the first argument is the path of a file with it.
  */
 import { isJsonObject } from '../../../src/domain/json.ts';
-import type { Json } from '../../../src/domain/json.ts';
+import type { Json, JsonObject } from '../../../src/domain/json.ts';
+import { readsJson } from '../../../src/catalog/build/build-script.ts';
 import type { Draft } from '../draft.ts';
 
 /** Fields of the top level that belong to the implementation in agent-lib. */
@@ -93,10 +94,13 @@ function firstArgument(draft: Draft, isAgentLib: boolean): void {
     return;
   }
   if (written === 'json') draft.remove(path);
-  const isScript = draft.has([...AT, 'entrypoint']) || draft.has([...AT, 'script']);
-  const type = draft.get([...AT, 'type']);
-  if (!isAgentLib || !isScript || (type !== undefined && type !== 'script') || draft.has([...AT, 'argument'])) return;
-  draft.tolerate([...AT, 'argument'], { missing: 'the first argument is the path of a file', assumed: 'file' });
+  const { type = 'script', runtime, entrypoint, script, argument } = draft.get(AT) as JsonObject;
+  // without a runtime, it may be the name of a built-in tool
+  const isScript = typeof script === 'string' || runtime !== undefined || /[./]/.test(String(entrypoint));
+  if (!isAgentLib || !isScript || type !== 'script' || argument !== undefined) return;
+  const source = typeof entrypoint === 'string' ? draft.around.textOf(entrypoint) : script;
+  // agent-lib gives a script the path of a file
+  if (!readsJson(String(source))) draft.set([...AT, 'argument'], 'file', AT);
 }
 
 function timeout(draft: Draft): void {

@@ -48,6 +48,17 @@ describe('[M2] imports of the original', () => {
     ]);
   });
 
+  test('compiled tools with the same advice have one note', () => {
+    const { agent, warnings } = load('import: {tools: [grep, sleep, fs_read, fs_write]}');
+    expect(agent?.imports.tools).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^import\.tools\[0\]: the tools grep, fs_read and fs_write are compiled into agent-lib/),
+      expect.stringMatching(
+        /^import\.tools\[1\]: the tool sleep is compiled into agent-lib, and here it is omitted: use/,
+      ),
+    ]);
+  });
+
   test('[X4] a tool of the folder with the name of a compiled tool is used, and grants no capability', () => {
     const { agent, warnings } = load('import: {tools: [exec]}', { 'a/exec.yaml': TOOL });
     expect(agent?.imports.tools).toEqual(['exec']);

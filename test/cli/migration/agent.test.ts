@@ -82,8 +82,8 @@ describe('[M1] the persona of an agent of the original', () => {
     expect(warnings).toEqual([
       'import.files: understood as parts of the persona',
       'import.skills: understood as parts of the persona',
-      'import.skills: has 9000 characters, of which the first 4000 are part of the persona',
-      'import.skills: there is no file "./none.md", so it is not part of the persona',
+      'import.skills[1]: has 9000 characters, of which the first 4000 are part of the persona',
+      'import.skills[2]: there is no file "./none.md", so it is not part of the persona',
     ]);
   });
 
@@ -96,8 +96,8 @@ describe('[M1] the persona of an agent of the original', () => {
       'Somebody who helps',
       [
         'context: understood: persona as parts of the persona',
+        'context: none of its parts has text, so the summary is the persona',
         'context.persona: there is no file "./none.md", so this part of the persona is empty',
-        'context.persona: none of its parts has text, so the summary is the persona',
       ],
     ],
   ])('%j', (yaml, persona, warnings) => {
@@ -166,9 +166,13 @@ describe('[M1] the models of an agent of the original', () => {
     expect(agent?.engine.fallbacks).toMatchObject([{ model: 'n' }]);
     expect(warnings).toEqual([
       'cognitive_engine.primary.parameters: understood as cognitive_engine.parameters, which apply to all models',
-      'cognitive_engine.primary.thinking: thinking and thinking_level have no effect here; if the model supports it, write parameters: {reasoning_effort: low}',
+      'cognitive_engine.primary.parameters.temperature: understood as a number',
+      'cognitive_engine.primary.thinking: has no effect here; if the model supports it, write parameters: {reasoning_effort: low}',
+      'cognitive_engine.primary.thinking_level: has no effect here; if the model supports it, write parameters: {reasoning_effort: low}',
       'cognitive_engine.fallback.parameters: has no effect: cognitive_engine.parameters apply to all models',
-      'cognitive_engine.parameters: understood: extra_params as parameters, stop_sequences as stop, stream as always on and temperature as a number',
+      'cognitive_engine.parameters.stream: has no effect here: answers are always streamed',
+      'cognitive_engine.parameters.extra_params: understood as parameters',
+      'cognitive_engine.parameters.stop_sequences: understood as stop',
     ]);
   });
 
@@ -224,7 +228,7 @@ describe('[M1] the limits of an agent of the original', () => {
     });
   });
 
-  test('one warning names what was understood in runtime, and what was not', () => {
+  test('each limit in runtime gives one warning, and what was not understood another one', () => {
     const { agent, problems, warnings } = limitsOf(`runtime:
   max_iterations: 5
   mode: normal
@@ -240,7 +244,12 @@ describe('[M1] the limits of an agent of the original', () => {
       engine: { betweenTokensMs: 20_000 },
     });
     expect(warnings).toEqual([
-      'runtime: understood: max_iterations as loop.max_iterations, trim.tail.cap as memory.max_turns 200, compaction.trigger.turns as memory.summarize_after, throttling.stall_timeout_sec as cognitive_engine.timeouts.between_tokens, timeout as budgets.seconds; without effect here: mode, subagents, the rest of trim and the rest of compaction',
+      'runtime: without effect here: mode, subagents, trim and compaction',
+      'runtime.max_iterations: understood as loop.max_iterations',
+      'runtime.timeout: understood as budgets.seconds',
+      'runtime.throttling.stall_timeout_sec: understood as cognitive_engine.timeouts.between_tokens',
+      'runtime.trim.tail.cap: understood as memory.max_turns 200',
+      'runtime.compaction.trigger.turns: understood as memory.summarize_after',
     ]);
   });
 

@@ -9,18 +9,18 @@ describe('[M1] tools and feeds that agent-lib compiles into its program', () => 
     ['web_fetch', { tool: 'web_fetch' }],
     ['builtin/json', { tool: 'json_query' }],
     ['exec', { capability: 'shell' }],
-    ['fs_read', null],
-    ['context_pin', null],
+    ['fs_read', {}],
+    ['context_pin', {}],
   ])('an import of the tool %s means %j', (name, substitute) => {
-    expect(compiledTool(name)).toEqual({ substitute, advice: expect.stringMatching(/^\S.+[^.]$/) });
+    expect(compiledTool(name)).toEqual({ ...substitute, advice: expect.stringMatching(/^\S.+[^.]$/) });
   });
 
   test.each([
-    ['system_clock', { type: 'internal', action: 'system_clock' }],
-    ['builtin/system_stats', { type: 'tool', name: 'system_status' }],
-    ['working_directory', null],
+    ['system_clock', { internal: 'system_clock' }],
+    ['builtin/system_stats', { tool: 'system_status' }],
+    ['working_directory', {}],
   ])('an import of the feed %s means %j', (name, substitute) => {
-    expect(compiledFeed(name)).toEqual({ substitute, advice: expect.stringMatching(/^\S.+[^.]$/) });
+    expect(compiledFeed(name)).toEqual({ ...substitute, advice: expect.stringMatching(/^\S.+[^.]$/) });
   });
 
   test.each(['web_fetch', 'json_query', 'system_status'])('the bundled tool %s exists', (name) => {

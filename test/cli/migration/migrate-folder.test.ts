@@ -44,7 +44,7 @@ describe('[M1] the new folder', () => {
   });
 
   test('has manifests in our own form as they were written, and can be converted again without a change', () => {
-    const own = `# mine\n${agent('own', 'tags:   [a,   b]')}`;
+    const own = `# mine\n${agent('own', 'tags:   [a,   b]\ncognitive_engine: { vision: true, primary: { model: m, vision: true } }')}`;
     const first = migrated({
       'own.yml': own,
       'old.yml': `${agent('old', 'iteration_cap: 3\ngrade: rare')}---\n${tool('t')}`,
@@ -71,7 +71,7 @@ describe('[M1] the new folder', () => {
       '/old/broken.yml': tool('b', 'color: red'),
     });
     const { files: texts } = migrateFolder({ path: '/old', files }, { load: (all) => loadManifests(all) });
-    expect(texts.get('/old/a.yml')).toContain('# migrate: has no effect here: code and scripts run in the runner');
+    expect(texts.get('/old/a.yml')).toContain('# migrate: without effect here: code and scripts run in the runner');
     expect(texts.get('/old/a.yml')).toContain('# migrate: broken.yml has errors, so the tool in it is omitted');
   });
 });

@@ -183,11 +183,6 @@ describe('the text', () => {
     expect(text).toContain('Nothing was written. Next:\n  npm run migrate -- old --out <new folder>');
   });
 
-  test('joins notes that differ in one word', () => {
-    const text = plain({ 'a.yml': agent('a', 'import:\n  tools: [grep, fs_read, fs_write]\n') });
-    expect(text).toContain('grep, fs_read, fs_write');
-  });
-
   test('escapes control characters of the files', () => {
     expect(plain({ 'a\u001B[2J.yml': 'services: {}\n' })).not.toContain('\u001B');
   });
