@@ -56,11 +56,49 @@ export interface ActionDeclaration {
    * docker command (P14). Each name once, in order of appearance. The parser does not check whether a name is known.
    */
   readonly references: readonly string[];
+  /** Of an action that the runtime has declared: what is known of its values, instead of references in its texts. */
+  readonly bound?: BoundValues;
   readonly embeddedInThought: boolean;
   /** The body was not strict JSON and was repaired (P8). */
   readonly repaired: boolean;
   readonly span: TextSpan;
 }
+
+/**
+ * Values of a declared action as data. Its texts are no templates: a `$` in them is no reference, and conditions get values by
+ * name.
+ */
+export interface BoundValues {
+  /** The texts in its parameters that are replaced by values, by their position. */
+  readonly texts: readonly BoundText[];
+  /** The names in its `when`. */
+  readonly names: Readonly<Record<string, BoundName>>;
+}
+
+/** A single reference becomes its value; several parts become one text. */
+export interface BoundText {
+  readonly at: readonly (string | number)[];
+  readonly parts: readonly (string | ResultReference)[];
+}
+
+/** The result of the action with the id `name`, at a path. */
+export interface ResultReference {
+  readonly name: string;
+  readonly path: readonly string[];
+  /** As its author has written it, for messages. */
+  readonly raw: string;
+}
+
+/** A known value, the result of an action, the inputs of the workflow, or an object of such members. */
+export type BoundName =
+  | { readonly value: Json }
+  | { readonly result: string; readonly path: readonly string[] }
+  | { readonly input: true }
+  | { readonly members: Readonly<Record<string, BoundName>> };
+
+/** An action as the runtime declares it: always `async`, with an id. Missing fields have the same defaults as in text. */
+export type DeclaredAction = Partial<Omit<ActionDeclaration, 'ordinal' | 'mode'>> &
+  Pick<ActionDeclaration, 'id' | 'type' | 'name'>;
 
 /** A declaration that does not come from text. Missing fields have the same defaults as in text. */
 export function plainDeclaration(

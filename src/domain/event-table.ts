@@ -200,7 +200,7 @@ export const JOURNALED = {
   agent_started: event('run', PLAIN, 'A run begins', {
     agent: label('Name of the agent'),
     version: label('Version of its manifest'),
-    source: z.enum(['model', 'text', 'workflow']).describe('Source of the protocol text'),
+    source: z.enum(['model', 'text', 'workflow']).describe('Source of its text or actions'),
     model: id(z.string().exactOptional().describe('The first model of the agent, if a model is the source')),
   }),
   run_branched: event(

@@ -49,8 +49,8 @@ export const limits = {
   conditionNodes: 256,
   /** Depth of a condition's values; cost of one evaluation and of all evaluations of a run, in steps of about 50 ns (S9). */
   conditionDepth: 200,
-  conditionSteps: 400_000,
-  conditionStepsPerRun: 4_000_000,
+  conditionSteps: 1_000_000,
+  conditionStepsPerRun: 10_000_000,
   /** Rules in one list of policies, lists that bind a run, and characters of a rule's message (C9). */
   policyRules: 50,
   policyLists: 8,

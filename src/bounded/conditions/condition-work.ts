@@ -1,14 +1,18 @@
 /**
  * Charges a condition for its work (S9). The library limits only the syntax, so each node of the syntax tree reports
- * here before it is evaluated, and each operator and function reports its values before it runs.
+ * here before it is evaluated, and each operator and function reports its values before it runs. Here also null gets its
+ * meaning (D4).
  *
  * Relies on two members of the library's nodes (its version is pinned for this): `evaluate(…)` visits a node, and
  * `handle(…)`, set by its type check, does the node's work with the values of its parts.
  */
 import type { ASTNode } from '@marcbachmann/cel-js';
+import { isJsonObject } from '../../domain/json.ts';
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { WorkMeter } from '../../domain/work.ts';
+import { asksTruth, isHas, isNoSuchMember, resultOfNull } from './null-values.ts';
+import type { LibraryNode } from './null-values.ts';
 
 /** Functions read a text once or twice, some by code points. */
 const CHARS_PER_STEP = 4;
@@ -27,21 +31,43 @@ const MEMBER_STEPS = 8;
 
 type Work = (...values: unknown[]) => unknown;
 
+/** What is done around each call of a method of a node. */
+interface Around {
+  /** @returns the result if the library's method is not needed; otherwise undefined */
+  readonly before: (values: unknown[]) => unknown;
+  readonly after?: (result: unknown) => unknown;
+  /** @returns the result instead of the error; undefined: the error counts */
+  readonly failed: (fault: unknown) => unknown;
+}
+
 /** What an evaluation charges. */
 export type ConditionMeter = Pick<WorkMeter, 'charge' | 'chargeChars'>;
 
 /** Charges every later evaluation of the tree. Call it once per tree. */
 export function chargeCondition(tree: ASTNode, meter: ConditionMeter): void {
   const known = new Set<object>();
+  /** Nodes whose value is asked to be true or false. */
+  const asked = new Set<unknown>();
   // Comprehensions catch the errors of their items and continue.
-  const failed = (): void => meter.charge(ERROR_STEPS);
+  const failed = (): undefined => void meter.charge(ERROR_STEPS);
   const visit = (part: unknown): void => {
     if (typeof part !== 'object' || part === null || known.has(part)) return;
     known.add(part);
     if (Array.isArray(part)) for (const item of part) visit(item);
     else if (isNode(part)) {
-      observe(part, 'evaluate', () => meter.charge(), failed);
-      observe(part, 'handle', (values) => chargeWork(part, values, meter), failed);
+      for (const child of asksTruth(part)) asked.add(child);
+      observe(part, 'evaluate', {
+        before: () => void meter.charge(),
+        after: (result) => (result === null && asked.has(part) ? false : result),
+        failed: (fault) => (isHas(part) && isNoSuchMember(fault) ? false : failed()),
+      });
+      observe(part, 'handle', {
+        before: (values) => {
+          chargeWork(part, values, meter);
+          return resultOfNull(part, values);
+        },
+        failed,
+      });
       visit(part.args);
       // The expansion of a comprehension.
       visit(part.meta['alternate']);
@@ -51,32 +77,22 @@ export function chargeCondition(tree: ASTNode, meter: ConditionMeter): void {
   visit(tree);
 }
 
-interface LibraryNode {
-  readonly op: string;
-  readonly args: unknown;
-  readonly meta: Readonly<Record<string, unknown>>;
-  readonly evaluate?: Work;
-  readonly handle?: Work;
-}
-
 function isNode(part: object): part is LibraryNode {
   return 'op' in part;
 }
 
-/** Calls `before` each time a method is called, even if the library sets or replaces the method later. */
-function observe(
-  node: LibraryNode,
-  member: 'evaluate' | 'handle',
-  before: (values: unknown[]) => void,
-  failed: () => void,
-): void {
+/** Surrounds each call of a method, even if the library sets or replaces the method later. */
+function observe(node: LibraryNode, member: 'evaluate' | 'handle', { before, after, failed }: Around): void {
   let work = node[member];
   const observed: Work = (...values) => {
-    before(values);
+    const known = before(values);
+    if (known !== undefined) return known;
     try {
-      return work?.apply(node, values);
+      const result = work?.apply(node, values);
+      return after === undefined ? result : after(result);
     } catch (fault) {
-      failed();
+      const instead = failed(fault);
+      if (instead !== undefined) return instead;
       throw fault;
     }
   };
@@ -162,8 +178,22 @@ function lengthOf(value: unknown): number {
   return value instanceof Map || value instanceof Set ? value.size : 1;
 }
 
+/** Which part of a value an expression reads: all of it, or only these members. */
+export interface Use {
+  isWhole: boolean;
+  readonly members: Map<string, Use>;
+}
+
 /** Converted values; several conditions may use the same large value. */
 const converted = new WeakMap<object, unknown>();
+
+/** Converts the part of a JSON value that an expression reads. */
+export function partToCel(value: Json, { isWhole, members }: Use, meter: ConditionMeter): unknown {
+  if (isWhole || !isJsonObject(value)) return toCel(value, meter);
+  meter.charge(MEMBER_STEPS * members.size);
+  const known = [...members].filter(([name]) => Object.hasOwn(value, name));
+  return new Map(known.map(([name, use]) => [name, partToCel(value[name] ?? null, use, meter)]));
+}
 
 /** Converts a JSON value to a CEL value: integers become `int`, objects lose their prototype. */
 export function toCel(value: Json, meter: ConditionMeter, depth = 0): unknown {

@@ -6,7 +6,8 @@
 import type { Json } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import { WorkMeter } from '../../domain/work.ts';
-import { toCel } from './condition-work.ts';
+import { partToCel } from './condition-work.ts';
+import type { Use } from './condition-work.ts';
 import { baseEnvironment, COMMON, evaluate, readExpression } from './expression.ts';
 import type { ConditionResult, Dialect } from './expression.ts';
 
@@ -25,7 +26,7 @@ const CONDITION: Dialect = {
  */
 export function conditionNames(expression: string): string[] {
   const read = readExpression(expression, CONDITION);
-  return read.ok ? read.names : [];
+  return read.ok ? [...read.uses.keys()] : [];
 }
 
 /** Why no values can make the expression true or false; null if some can. */
@@ -44,8 +45,8 @@ export function evaluateCondition(
   meter: WorkMeter = new WorkMeter(limits.conditionSteps),
 ): ConditionResult {
   // Own properties only: a name such as `constructor` must not find the prototype's property.
-  const valueOf = (name: string): unknown =>
-    Object.hasOwn(values, name) ? toCel(values[name] ?? null, meter) : undefined;
+  const valueOf = (name: string, use: Use): unknown =>
+    Object.hasOwn(values, name) ? partToCel(values[name] ?? null, use, meter) : undefined;
   return evaluate(expression, readExpression(expression, CONDITION, meter), valueOf, meter);
 }
 

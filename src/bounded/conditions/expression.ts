@@ -8,7 +8,7 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import { limits } from '../../domain/limits.ts';
 import type { WorkMeter } from '../../domain/work.ts';
 import { chargeCondition } from './condition-work.ts';
-import type { ConditionMeter } from './condition-work.ts';
+import type { ConditionMeter, Use } from './condition-work.ts';
 
 export type ConditionResult =
   | { readonly ok: true; readonly value: boolean }
@@ -58,26 +58,26 @@ const COMPREHENSIONS = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
 
 /**
  * @param read the expression, which charges `meter` when it is evaluated
- * @param valueOf the converted value of a name; undefined if it has none
+ * @param valueOf the converted value of a name, at least the part that is used; undefined if it has none
  * @returns an issue for an error, and for a result that is neither true nor false
  */
 export function evaluate(
   expression: string,
   read: ReadExpression,
-  valueOf: (name: string) => unknown,
+  valueOf: (name: string, use: Use) => unknown,
   meter: WorkMeter,
   dialect: Pick<Dialect, 'isDiscreet'> = COMMON,
 ): ConditionResult {
   if (!read.ok) return read;
   const context: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   try {
-    for (const name of read.names) {
-      const value = valueOf(name);
+    for (const [name, use] of read.uses) {
+      const value = valueOf(name, use);
       if (value !== undefined) context[TYPES.has(name) ? ALIAS + name : name] = value;
     }
     const result: unknown = read.run(context);
     if (meter.exceeded) return { ok: false, message: tooExpensive(meter, expression, dialect) };
-    if (typeof result === 'boolean') return { ok: true, value: result };
+    if (typeof result === 'boolean' || result === null) return { ok: true, value: result ?? false };
     const message = `The condition returns ${kindOf(result)}, not true or false${quoted(expression, dialect)}`;
     return { ok: false, message };
   } catch (error) {
@@ -95,7 +95,7 @@ function tooExpensive({ allowed }: WorkMeter, expression: string, dialect: Pick<
 export type ReadExpression =
   | {
       readonly ok: true;
-      readonly names: string[];
+      readonly uses: ReadonlyMap<string, Use>;
       readonly run: (context: Record<string, unknown>) => unknown;
       /** Why its types do not fit, or null. */
       readonly typeIssue: () => string | null;
@@ -118,17 +118,17 @@ export function readExpression(
   try {
     const source = dialect.prepare(expression);
     let parsed = environment.parse(source);
-    const found: Findings = { names: new Set(), types: [], asksType: false };
-    const refusal = inspect(parsed.ast, { dialect, found, bound: new Set(), nested: false });
+    const found: Findings = { uses: new Map(), types: [], asksType: false };
+    const refusal = inspect(parsed.ast, { dialect, found, bound: new Set(), nested: false, path: [] });
     if (refusal !== null) return { ok: false, message: `${refusal}${quoted(expression, dialect)}` };
     if (!found.asksType && found.types.length > 0) {
-      for (const { name } of found.types) found.names.add(name);
+      for (const { name, path } of found.types) addUse(found.uses, name, path);
       parsed = environment.parse(withAliases(source, found.types));
     }
     if (meter !== null) chargeCondition(parsed.ast, meter);
     return {
       ok: true,
-      names: [...found.names],
+      uses: found.uses,
       run: (context) => parsed(context) as unknown,
       typeIssue: () => {
         const { valid, error, type } = parsed.check();
@@ -143,9 +143,9 @@ export function readExpression(
 }
 
 interface Findings {
-  readonly names: Set<string>;
+  readonly uses: Map<string, Use>;
   /** Names that are also types, with their positions. */
-  readonly types: { readonly name: string; readonly start: number }[];
+  readonly types: { readonly name: string; readonly path: readonly string[]; readonly start: number }[];
   asksType: boolean;
 }
 
@@ -155,6 +155,18 @@ interface Scope {
   /** Variables of the enclosing comprehension. */
   readonly bound: ReadonlySet<string>;
   readonly nested: boolean;
+  /** The member of this node that is read. */
+  readonly path: readonly string[];
+}
+
+function addUse(uses: Map<string, Use>, name: string, path: readonly string[]): void {
+  let members = uses;
+  for (const [index, member] of [name, ...path].entries()) {
+    const use = members.get(member) ?? { isWhole: false, members: new Map<string, Use>() };
+    members.set(member, use);
+    if (index === path.length) use.isWhole = true;
+    ({ members } = use);
+  }
 }
 
 /** Collects names. Returns an issue for a forbidden construct. The environment's limits bound the depth. */
@@ -162,16 +174,19 @@ function inspect(node: ASTNode, scope: Scope): string | null {
   return scope.dialect.inspect(node, (name) => scope.bound.has(name)) ?? inspectParts(node, scope);
 }
 
-function inspectParts(node: ASTNode, scope: Scope): string | null {
+function inspectParts(node: ASTNode, { path, ...around }: Scope): string | null {
+  const scope = { ...around, path: [] };
   const { dialect, found, bound } = scope;
   switch (node.op) {
     case 'value':
       return null;
     case 'id':
       if (bound.has(node.args)) return null;
-      if (TYPES.has(node.args)) found.types.push({ name: node.args, start: node.start });
-      else found.names.add(node.args);
+      if (TYPES.has(node.args)) found.types.push({ name: node.args, path, start: node.start });
+      else addUse(found.uses, node.args, path);
       return null;
+    case '.':
+      return inspect(node.args[0], { ...scope, path: [node.args[1], ...path] });
     case 'call':
       if (node.args[0] === 'type') found.asksType = true;
       return refuse(node.args[0], dialect) ?? inspectAll(node.args[1], scope);
@@ -183,7 +198,7 @@ function inspectParts(node: ASTNode, scope: Scope): string | null {
       const [variable, ...rest] = parameters;
       const within = new Set(bound);
       if (variable?.op === 'id') within.add(variable.args);
-      return inspectAll(rest, { dialect, found, bound: within, nested: true });
+      return inspectAll(rest, { dialect, found, bound: within, nested: true, path: [] });
     }
     default: {
       const children: unknown[] = Array.isArray(node.args) ? node.args.flat() : [node.args];
@@ -218,7 +233,6 @@ function isNode(value: unknown): value is ASTNode {
 }
 
 function kindOf(value: unknown): string {
-  if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   switch (typeof value) {
     case 'number':
@@ -265,13 +279,16 @@ export function baseEnvironment(): Environment {
     '-': (left, right) => left - right,
     '*': (left, right) => left * right,
     '/': (left, right) => left / right,
+    '%': (left, right) => left % right,
   };
+  created.registerOperator('int == double', (left: bigint, right: number) => Number(left) === right);
+  created.registerOperator('double % double: double', (left: number, right: number) => left % right);
   for (const [operator, apply] of Object.entries(operators)) {
     for (const [left, right] of [
       ['int', 'double'],
       ['double', 'int'],
     ]) {
-      created.registerOperator(`${left} ${operator} ${right}`, (a: number | bigint, b: number | bigint) =>
+      created.registerOperator(`${left} ${operator} ${right}: double`, (a: number | bigint, b: number | bigint) =>
         apply(Number(a), Number(b)),
       );
     }

@@ -8,7 +8,8 @@ import { limits } from '../../domain/limits.ts';
 import { nearestNames } from '../../domain/nearest.ts';
 import type { PolicySubject } from '../../domain/policy.ts';
 import { WorkMeter } from '../../domain/work.ts';
-import { toCel } from './condition-work.ts';
+import { partToCel } from './condition-work.ts';
+import type { Use } from './condition-work.ts';
 import { baseEnvironment, COMMON, evaluate, readExpression, TYPES } from './expression.ts';
 import type { ConditionResult, Dialect, ReadExpression } from './expression.ts';
 import { MATCHES, patternIssue, registerPolicyFunctions, RUNNING, withMeter } from './policy-functions.ts';
@@ -70,7 +71,7 @@ export function evaluatePolicyCondition(
   subject: PolicySubject,
   meter: WorkMeter = new WorkMeter(limits.policySteps),
 ): ConditionResult {
-  const valueOf = (name: string): unknown => celValue(subject, name as keyof PolicySubject, meter);
+  const valueOf = (name: string, use: Use): unknown => celValue(subject, name as keyof PolicySubject, use, meter);
   return withMeter(meter, () => evaluate(expression, readOnce(expression), valueOf, meter, POLICY));
 }
 
@@ -93,10 +94,10 @@ function readOnce(expression: string): ReadExpression {
   return read;
 }
 
-function celValue(subject: PolicySubject, name: keyof PolicySubject, meter: WorkMeter): unknown {
+function celValue(subject: PolicySubject, name: keyof PolicySubject, use: Use, meter: WorkMeter): unknown {
   if (!NAMES.has(name)) return undefined;
   if (name === 'now') return new Date(subject.now);
-  return toCel(subject[name] as JsonObject, meter);
+  return partToCel(subject[name] as JsonObject, use, meter);
 }
 
 /** Unknown names and members, and patterns that cannot be matched: they would fail at every action. */

@@ -9,19 +9,15 @@ import type { RunState } from '../../scheduler/step.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
 import type { ActionLabel, RunLog } from '../run/run-log.ts';
 import { iterationOf } from '../run/run-names.ts';
-import { asWritten } from '../workflow/step-values.ts';
 
 export class ActionLog {
   readonly #log: RunLog;
   readonly #state: () => RunState;
-  readonly #isWorkflow: boolean;
   readonly #blanks = new Map<ActionKey, readonly Reference[]>();
 
-  /** @param isWorkflow messages name references as the author of a workflow wrote them */
-  constructor(log: RunLog, state: () => RunState, isWorkflow: boolean) {
+  constructor(log: RunLog, state: () => RunState) {
     this.#log = log;
     this.#state = state;
-    this.#isWorkflow = isWorkflow;
   }
 
   /** @returns the event's seq */
@@ -51,9 +47,7 @@ export class ActionLog {
 
   /** Warns about references of the action that could not be resolved (P12). */
   warn(key: ActionKey, { warnings, blanks = [] }: Pick<ResolvedCall, 'warnings' | 'blanks'>): void {
-    for (const { code, message } of warnings) {
-      this.#log.warn(code, this.#isWorkflow ? asWritten(message) : message, this.#label('warning', key));
-    }
+    for (const { code, message } of warnings) this.#log.warn(code, message, this.#label('warning', key));
     // A value of an unfinished action is null on purpose (S3).
     if (blanks.length > 0 && this.declaration(key).waitForAll) this.#blanks.set(key, blanks);
   }

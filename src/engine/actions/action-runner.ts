@@ -57,7 +57,7 @@ export class ActionRunner {
 
   constructor(given: Omit<ActionScope, 'actions' | 'names' | 'calls'> & { readonly outcomes: OutcomeReader }) {
     this.names = new RunNames(given);
-    const actions = new ActionLog(given.log, given.state, given.context.source.type === 'workflow');
+    const actions = new ActionLog(given.log, given.state);
     const calls = new Calls({ context: given.context, names: this.names, actions });
     const scope = { ...given, actions, names: this.names, calls };
     this.#scope = scope;

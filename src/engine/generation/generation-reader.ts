@@ -1,11 +1,11 @@
 /**
- * Reads one generation: converts text and native calls to protocol events, live or from a record (P3).
+ * Reads one generation: converts text, native calls and declared actions to protocol events, live or from a record (P3).
  *
  * Owns the parser, the reader of native calls, and the verbatim text so far. Does not own the source of the text, or
  * the consequences of the events.
  */
+import { plainDeclaration } from '../../domain/action.ts';
 import type { ActionType } from '../../domain/action.ts';
-import { limits } from '../../domain/limits.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import type { FinishReason } from '../../domain/ports/model.ts';
@@ -17,8 +17,8 @@ import { createParser } from '../../protocol/parser/parser.ts';
 import type { ProtocolParser } from '../../protocol/parser/parser.ts';
 import { effectsOf } from '../actions/action-policy.ts';
 import { knownTargets } from '../actions/known-targets.ts';
-import type { StreamPiece } from '../run/run-input.ts';
-import type { RunContext, RunSource } from '../run/run-context.ts';
+import type { DeclaredPiece, StreamPiece } from '../run/run-input.ts';
+import type { RunContext } from '../run/run-context.ts';
 
 /** The events at the end of a generation, and the whole generation. */
 export interface ReadEnd {
@@ -31,27 +31,24 @@ export interface ReadEnd {
 export class GenerationReader {
   readonly #text: ProtocolParser;
   readonly #calls: ToolCallReader;
+  readonly #numbering: { ordinal: number; autoId: number };
   readonly #pieces: string[] = [];
   #chars = 0;
 
   /** @param autoId number of the next automatic action id, counted over the run */
-  constructor(
-    { resolved, source }: Pick<RunContext, 'resolved'> & { readonly source: Pick<RunSource, 'type'> },
-    autoId: number,
-  ) {
+  constructor(resolved: RunContext['resolved'], autoId: number) {
     const { json, actInReasoning } = resolved.agent.protocol;
+    this.#numbering = { ordinal: 0, autoId };
     // Both readers share the numbering of the generation's actions.
     const shared = {
       json,
-      numbering: { ordinal: 0, autoId },
+      numbering: this.#numbering,
       unsafe: (type: ActionType, name: string) => effectsOf(type, resolved.tools.get(name) ?? null) === 'unsafe',
     };
     this.#text = createParser({
       ...shared,
       targets: knownTargets(resolved),
       actInReasoning,
-      // The whole text of a workflow is one generation.
-      ...(source.type === 'workflow' ? { maxActions: limits.actionsPerRun } : {}),
     });
     this.#calls = createToolCallReader({
       ...shared,
@@ -63,11 +60,29 @@ export class GenerationReader {
   /** @returns the events that this piece completes */
   feed(piece: StreamPiece): readonly ProtocolEvent[] {
     if ('delta' in piece) return this.#calls.feed(piece.delta);
+    if ('declared' in piece) return this.#declared(piece);
     this.#pieces.push(piece.text);
     this.#chars += piece.text.length;
     const events = this.#text.feed(piece.text);
     // The calls before a block are complete (N4).
     return events.some(({ type }) => BEGINNINGS.has(type)) ? [...this.#calls.confirm(), ...events] : events;
+  }
+
+  #declared({ declared, answers }: DeclaredPiece): readonly ProtocolEvent[] {
+    const { id } = declared;
+    const { ordinal } = this.#numbering;
+    this.#numbering.ordinal += 1;
+    const action: ProtocolEvent = {
+      type: 'action_declared',
+      action: plainDeclaration({ ...declared, mode: 'async', ordinal }),
+    };
+    if (answers === undefined) return [action];
+    return [
+      action,
+      { type: 'response_started', offset: 0, final: true },
+      { type: 'response_reference', reference: { name: id, path: [], raw: `\${${id}}` } },
+      { type: 'response_completed', unclosed: false },
+    ];
   }
 
   end(finish: FinishReason): ReadEnd {

@@ -34,7 +34,7 @@ import type { Results } from '../run/results.ts';
 import type { RunContext } from '../run/run-context.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { runValues } from '../workflow/run-values.ts';
-import { workflowText } from '../workflow/workflow.ts';
+import { workflowActions } from '../workflow/workflow.ts';
 import { GenerationBlocks } from './generation-blocks.ts';
 import { GenerationReader } from './generation-reader.ts';
 import type { ReadEnd } from './generation-reader.ts';
@@ -143,7 +143,7 @@ export class GenerationRunner {
     this.#reportUnreportedCut();
     this.#log.enterIteration(iteration);
     const seq = this.#log.append('iteration_started', last ? { iteration, last: true } : { iteration });
-    const reader = new GenerationReader(this.#context, this.#nextAutoId);
+    const reader = new GenerationReader(this.#context.resolved, this.#nextAutoId);
     this.#reader = reader;
     this.blocks.reset();
     this.#isOrphaned = this.#log.wasRecorded(seq);
@@ -178,7 +178,7 @@ export class GenerationRunner {
     const reader = this.#reader;
     if (reader === null || !this.#isOrphaned) return;
     const { source } = this.#context;
-    // A workflow skips what it has already written.
+    // A workflow skips what it has already declared.
     if (source.type !== 'model') return this.#stream(reader, source.type === 'text' ? reader.chars : 0);
     const error: RunError = { code: INTERRUPTED, message: 'The host was restarted while the model was answering' };
     this.#inputQueue.put({ type: 'generation_ended', finish: 'error', pieces: [], ...reader.end('error'), error });
@@ -223,8 +223,8 @@ export class GenerationRunner {
         since: journal.runs.require(runNumber).startedAt,
         isTaken: this.#isTaken,
       }),
-      write: ({ definition, inputs }) =>
-        workflowText(
+      declare: ({ definition, inputs }) =>
+        workflowActions(
           definition,
           inputs,
           {

@@ -3,7 +3,7 @@
  *
  *   provider -> deltas -> text -> parser -> protocol events -> input queue -> the loop in run/run.ts
  *
- * A generation's text comes from a model, from a posted text, or from a workflow. Exactly one `generation_ended`
+ * A generation comes from a model, from a posted text, or from a workflow, which declares actions. Exactly one `generation_ended`
  * follows, whatever happens to the source.
  */
 import { EngineError, messageOf } from '../../domain/errors.ts';
@@ -14,7 +14,7 @@ import { reasoningAsText } from '../../llm/providers/reasoning-text.ts';
 import type { ReferredFeeds } from '../feeds/referred-feeds.ts';
 import type { InputQueue } from '../run/input-queue.ts';
 import type { RunContext, RunSource } from '../run/run-context.ts';
-import type { RunInput, StreamPiece } from '../run/run-input.ts';
+import type { DeclaredPiece, RunInput, StreamPiece } from '../run/run-input.ts';
 import { StepFailed } from '../workflow/step-failed.ts';
 import type { GenerationReader } from './generation-reader.ts';
 import type { RunUsage } from './run-usage.ts';
@@ -30,8 +30,8 @@ interface Stream {
   readonly request: (source: ModelSource, signal: AbortSignal) => Promise<ModelRequest>;
   /** Fetches the feeds that the text refers to. */
   readonly referred: Pick<ReferredFeeds, 'read' | 'mayRefer'>;
-  /** Writes the text of a workflow. */
-  readonly write: (source: WorkflowSource) => AsyncIterable<string>;
+  /** Declares the actions of a workflow. */
+  readonly declare: (source: WorkflowSource) => AsyncIterable<DeclaredPiece>;
 }
 
 /** Receives the pieces and events of one generation. */
@@ -102,7 +102,7 @@ export async function streamGeneration(stream: Stream, signal: AbortSignal, skip
         await readPosted(stream, inPieces(source.chunks, skip), { feed }, signal);
         break;
       case 'workflow':
-        for await (const text of untilAborted(stream.write(source), signal)) await feed({ text });
+        for await (const piece of untilAborted(stream.declare(source), signal)) await feed(piece);
     }
   } catch (fault) {
     finish = 'error';
@@ -213,9 +213,9 @@ async function* inPieces(chunks: AsyncIterable<string>, skip: number): AsyncGene
 }
 
 /** Ends with the signal, even if the source yields nothing more. */
-async function* untilAborted(chunks: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  const aborted = new Promise<IteratorResult<string>>((resolve) => {
+async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const iterator = items[Symbol.asyncIterator]();
+  const aborted = new Promise<IteratorResult<T>>((resolve) => {
     const stop = (): void => resolve({ done: true, value: undefined });
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });

@@ -32,7 +32,7 @@ export function savedTexts(journal: Journal, run: RunRecord, saved: SavedRun): U
   const { resolved, text, outgoingText } = saved;
   const texts = new SavedTexts();
   const blocks = new GenerationBlocks(texts);
-  const newReader = (): GenerationReader => new GenerationReader({ resolved, source: saved }, 1);
+  const newReader = (): GenerationReader => new GenerationReader(resolved, 1);
   let reader = newReader();
   const read = (events: readonly ProtocolEvent[]): void => {
     for (const event of events) follow(event, blocks, texts);
@@ -42,7 +42,7 @@ export function savedTexts(journal: Journal, run: RunRecord, saved: SavedRun): U
     read(reader.feed(piece));
   };
   for (const input of new Replay(journal, run).inputs) {
-    if (input.type === 'text') feed(input);
+    if (input.type === 'text' || input.type === 'declared') feed(input);
     else if (input.type === 'posted_text') feed({ text: text.slice(reader.chars, reader.chars + input.chars) });
     else if (input.type === 'tool_call') feed(input);
     else if (input.type === 'reasoning') blocks.reasoning(input.text);

@@ -17,6 +17,7 @@ const STORED_AS = {
   run_started: 'start',
   text: 'text',
   posted_text: 'posted',
+  declared: 'declared',
   reasoning: 'reasoning',
   tool_call: 'call',
   usage: 'usage',
@@ -105,6 +106,9 @@ export function addRecorded(list: RecordedInput[], input: RecordedInput): number
       list.push({ ...input, delta: { ...input.delta, argumentsDelta: argumentsDelta.slice(start) } });
       return argumentsDelta.length;
     }
+    case 'declared':
+      list.push(input);
+      return JSON.stringify(input.declared).length;
     default:
       list.push(input);
       return 0;

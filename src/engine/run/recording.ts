@@ -19,6 +19,7 @@ export function recordInput(
   const recordPieces = (pieces: readonly StreamPiece[]): void => {
     for (const piece of pieces) {
       if ('delta' in piece) log.record({ type: 'tool_call', at, delta: piece.delta });
+      else if ('declared' in piece) log.record({ type: 'declared', at, ...piece });
       else if (posted) log.record({ type: 'posted_text', at, chars: piece.text.length });
       else log.record({ type: 'text', at, text: piece.text });
     }
@@ -90,6 +91,10 @@ export function inputOf(
       return reread({ text: recorded.text }, generations);
     case 'posted_text':
       return reread(generations.rereadPosted(recorded.chars), generations);
+    case 'declared': {
+      const { type: _type, at: _at, ...piece } = recorded;
+      return reread(piece, generations);
+    }
     case 'tool_call':
       return reread({ delta: recorded.delta }, generations);
     case 'generation_ended':

@@ -6,7 +6,7 @@ import { isJsonObject } from '../../domain/json.ts';
 import type { Reference, WarningCode } from '../../domain/protocol-event.ts';
 import { commandReferences } from '../../protocol/references/references.ts';
 import { hasBlockForm, renderBlock } from '../../protocol/references/markdown-value.ts';
-import { follow, renderText, substitute } from '../../protocol/references/substitution.ts';
+import { fillIn, follow, renderText, substitute } from '../../protocol/references/substitution.ts';
 import { isVisible } from '../../protocol/references/visible-text.ts';
 import type { NameLookup, SubstitutionQuota } from '../../protocol/references/substitution.ts';
 import type { NameValue } from './results.ts';
@@ -36,12 +36,17 @@ interface Sources {
 /** Replaces an action's references with values. */
 export function resolveCall(action: ActionDeclaration, sources: Sources): ResolvedCall {
   const lookup: NameLookup = (name) => forParameters(sources.lookup(name));
+  const { bound } = action;
+  const replaced = (parameters: JsonObject): ReturnType<typeof substitute> =>
+    bound === undefined
+      ? substitute(parameters, lookup, sources.quota)
+      : fillIn(parameters, bound.texts, lookup, sources.quota);
   if (actionSpec(action.type).code === null) {
-    const { value, ...rest } = substitute(action.parameters, lookup, sources.quota);
+    const { value, ...rest } = replaced(action.parameters);
     return { parameters: value, inputs: {}, ...rest };
   }
   // Code is never substituted: values are passed separately, as data.
-  const given = substitute({ inputs: namedInputs(action.parameters['inputs']) }, lookup, sources.quota);
+  const given = replaced({ inputs: namedInputs(action.parameters['inputs']) });
   const inputs = new Map<string, Json>();
   for (const { action: dependency, output } of sources.dependencies()) {
     inputs.set(dependency.id, output);

@@ -56,7 +56,7 @@ export type RunSource =
         readonly at: number | null;
       };
     }
-  /** The text is written while the steps run (M6). */
+  /** Its actions are declared while the steps run (M6). */
   | {
       readonly type: 'workflow';
       readonly definition: WorkflowDefinition;

@@ -4,7 +4,7 @@
  * There is one vocabulary. An input that is passed to the scheduler unchanged has the scheduler's type and fields. The
  * engine adds only what the scheduler does not know: text, live output, and outcomes with their values.
  */
-import type { ActionError, ActionKey, ActionOutcome } from '../../domain/action.ts';
+import type { ActionError, ActionKey, ActionOutcome, DeclaredAction } from '../../domain/action.ts';
 import type { MessageContent } from '../../domain/content.ts';
 import type { RunError } from '../../domain/errors.ts';
 import type { EventData } from '../../domain/event.ts';
@@ -23,8 +23,14 @@ export type UsageOf = { readonly action: ActionKey } | { readonly feed: true };
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;
 export type ConditionResult = Scheduled<'condition_evaluated'>['result'];
 
-/** A verbatim piece of a generation: text, or a part of a native call. */
-export type StreamPiece = { readonly text: string } | { readonly delta: ToolCallDelta };
+/** An action that a workflow has declared. `answers`: its result is the answer of the run. */
+export interface DeclaredPiece {
+  readonly declared: DeclaredAction;
+  readonly answers?: true;
+}
+
+/** A verbatim piece of a generation: text, a part of a native call, or a declared action. */
+export type StreamPiece = { readonly text: string } | { readonly delta: ToolCallDelta } | DeclaredPiece;
 
 /** An input of the scheduler, without the time and random number that are added when the run takes it. */
 type Scheduled<Type extends SchedulerInput['type']> =
@@ -150,6 +156,7 @@ export type RecordedInput = { readonly at: number } & (
     }
   /** Verbatim text of the generation. */
   | { readonly type: 'text'; readonly text: string }
+  | ({ readonly type: 'declared' } & DeclaredPiece)
   /** Number of further characters of the posted text, which is already in the journal. */
   | { readonly type: 'posted_text'; readonly chars: number }
   | { readonly type: 'tool_call'; readonly delta: ToolCallDelta }

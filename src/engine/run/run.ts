@@ -424,7 +424,7 @@ export function startRun(given: RunContext, inputQueue: InputQueue, replay: Repl
     if (progress.end?.status === 'waiting' && state.phase === 'live') context.resumed();
   };
 
-  /** By the time a timer fires, a workflow has written everything that needs no answer. */
+  /** By the time a timer fires, a workflow has declared everything that needs no answer. */
   let idleScheduled = false;
   const reportIdle = (): void => {
     if (context.source.type !== 'workflow' || idleScheduled || !isBlockedByOthers(state)) return;

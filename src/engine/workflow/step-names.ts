@@ -9,10 +9,13 @@ import { StepFailed } from './step-failed.ts';
 export interface Scope {
   /** Ids of steps by name, inner ones first. */
   readonly ids: ReadonlyMap<string, Step>;
-  /** In a `for_each` or `reduce`: the current item. */
-  readonly item: { readonly value: Json; readonly index: number } | null;
-  /** In a `reduce`: the first value, or the step that computed the current one. */
-  readonly acc: { readonly value: Json } | { readonly id: string } | null;
+  /** In a `for_each` or `reduce`: the current item, and the action that has all items. */
+  readonly item: { readonly value: Json; readonly index: number; readonly gate: string } | null;
+  /** In a `reduce`: the first value, with the action that has it, or the step that computed the current one. */
+  readonly acc:
+    | { readonly value: Json; readonly gate: string; readonly id?: never }
+    | { readonly value?: never; readonly id: string }
+    | null;
   readonly prefix: string;
   readonly end: ListEnd;
 }

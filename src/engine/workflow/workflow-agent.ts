@@ -6,36 +6,25 @@ import type { ToolDefinition } from '../../domain/manifests/tool.ts';
 import { TOOL_DEFAULTS } from '../../domain/tool-defaults.ts';
 import { ASK, COLLECT, REFUSE, VALUE } from '../../domain/workflow-actions.ts';
 
-/** Returns its parameters: used for groups and outputs. */
-const COLLECTOR: ToolDefinition = {
+/** The tools of the actions that the runtime adds. Of `ask`, the approval is the answer of the person. */
+const OWN: readonly ToolDefinition[] = (
+  [
+    [COLLECT, 'collect', 'Returns its parameters.'],
+    [REFUSE, 'refuse', 'Fails by name.'],
+    [VALUE, 'value', 'Returns a value.'],
+    [ASK, 'collect', 'Asks a person.'],
+  ] as const
+).map(([name, entrypoint, summary]) => ({
   ...TOOL_DEFAULTS,
-  name: COLLECT,
-  summary: 'Returns its parameters.',
-  implementation: { type: 'builtin', entrypoint: 'collect' },
+  name,
+  summary,
+  implementation: { type: 'builtin', entrypoint },
   parameters: { type: 'object', additionalProperties: true },
   effects: 'pure',
-};
+  ...(name === ASK ? { approval: 'always' } : {}),
+}));
 
-const REFUSER: ToolDefinition = {
-  ...COLLECTOR,
-  name: REFUSE,
-  summary: 'Fails by name.',
-  implementation: { type: 'builtin', entrypoint: 'refuse' },
-};
-
-const VALUES: ToolDefinition = {
-  ...COLLECTOR,
-  name: VALUE,
-  summary: 'Returns a value.',
-  implementation: { type: 'builtin', entrypoint: 'value' },
-};
-
-/** The approval is the answer of the person; the action itself only returns what was asked. */
-const ASKER: ToolDefinition = { ...COLLECTOR, name: ASK, summary: 'Asks a person.', approval: 'always' };
-
-const OWN = [COLLECTOR, REFUSER, VALUES, ASKER];
-
-/** Steps are written by their author and cannot be withdrawn, so none is held until the end of the text (S14). */
+/** Steps are declared by their author and cannot be withdrawn, so none is held until the end of the generation (S14). */
 function eager([name, tool]: readonly [string, ToolDefinition]): [string, ToolDefinition] {
   return [name, { ...tool, dispatch: 'eager' }];
 }

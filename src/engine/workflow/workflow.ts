@@ -1,74 +1,77 @@
 /**
- * A workflow as a program that writes protocol text (M6): steps become actions of one generation, run by the same
- * parser, scheduler and journal as a model's text. There is no second engine.
+ * A workflow as a program that declares actions (M6): steps become actions of one generation, run by the same scheduler
+ * and journal as a model's. There is no second engine.
  *
- * Owns what is written and when: text that depends on results (the items of a `for_each`, the branch of a
- * `conditional`, the handling of a failure) is written when they are known. Does not own how steps run.
+ * Owns what is declared and when: what depends on results (the items of a `for_each`, the branch of a `conditional`, the
+ * handling of a failure) is declared when they are known. Does not own how steps run.
  *
  * Invariants:
  *  1. A step is one action with the step's name as its id; a group (`parallel`, `for_each`, `conditional`, …) ends with an
  *     action of its name that holds the results of its steps.
- *  2. Every action is written at most once: after a crash the program runs again from its start and skips what the
+ *  2. Every action is declared at most once: after a crash the program runs again from its start and skips what the
  *     journal already contains.
- *  3. A run that would need more actions, or a longer text, than allowed fails explicitly before the first action that
+ *  3. A run that would need more actions, or more bytes, than allowed fails explicitly before the first action that
  *     would exceed the limit (P16).
  *  4. Every step that another one refers to is an action, even in a branch that is not taken: then it is skipped. So
  *     nothing waits for an action that never comes.
- *  5. Values in the text are data: a `$` written by the author, or contained in an item, is never a reference.
- *  6. In a `try`, steps are written one by one, and a failed one is null for others: so the steps that handle the failure
+ *  5. Values are data: a `$` written by the author, or contained in an item, is never a reference. Conditions see values
+ *     (D4).
+ *  6. In a `try`, steps are declared one by one, and a failed one is null for others: so the steps that handle the failure
  *     can refer to it.
  */
 import { isHiddenFromViews } from '../../domain/internal-actions.ts';
 import type { ActionType } from '../../domain/action.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { limits } from '../../domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../domain/manifests/workflow.ts';
-import { COLLECT, OUTPUTS, VALUE } from '../../domain/workflow-actions.ts';
+import { OUTPUTS, VALUE } from '../../domain/workflow-actions.ts';
+import type { DeclaredPiece } from '../run/run-input.ts';
+import { DeclaredSteps } from './declared-steps.ts';
 import { StepFailed } from './step-failed.ts';
 import { gateOf, idOf, isGroup, ListEnd, mayReturn, namesIn, referencedNames, scopeOf } from './step-names.ts';
 import type { Scope } from './step-names.ts';
-import { escaped, stepsIn, StepValues } from './step-values.ts';
-import { actionText, StepWriter } from './step-writer.ts';
-import { writeGroup } from './workflow-groups.ts';
+import { idsIn, known, StepValues } from './step-values.ts';
+import type { Given } from './step-values.ts';
+import { declareGroup } from './workflow-groups.ts';
 import type { GroupHost } from './workflow-groups.ts';
 import { completeInputs } from './workflow-inputs.ts';
 import type { StepOutcome, WorkflowView } from './workflow-view.ts';
 
 /**
- * The workflow's text in pieces, each a whole block. Ends when all steps are written and all awaited steps have
- * settled.
+ * The workflow's actions, in the order in which they are declared. Ends when all awaited steps have settled.
  *
  * @param run values of `$(run.…)`, the same after a crash
  * @throws StepFailed if a step with `on_failure: abort` failed, after its compensation has run
  */
-export async function* workflowText(
+export async function* workflowActions(
   definition: WorkflowDefinition,
   inputs: JsonObject,
   view: WorkflowView,
   run: JsonObject = {},
-): AsyncGenerator<string> {
+): AsyncGenerator<DeclaredPiece> {
   const program = new Program(definition, new StepValues(completeInputs(definition, inputs), run), view);
-  const { writer } = program;
+  const { actions } = program;
   let over = false;
-  const writing = program.write().finally(() => {
+  const running = program.run().finally(() => {
     over = true;
-    writer.wake();
+    actions.wake();
   });
   // It is awaited below; this avoids an unhandled rejection before that.
-  writing.catch(() => undefined);
+  running.catch(() => undefined);
   for (;;) {
-    const piece = writer.take();
-    if (piece !== undefined) yield piece;
+    const step = actions.take();
+    if (step !== undefined) yield step;
     else if (over) break;
-    else await writer.more();
+    else await actions.more();
   }
-  await writing;
+  await running;
 }
 
 class Program implements GroupHost {
   readonly values: StepValues;
   readonly view: WorkflowView;
-  readonly writer: StepWriter;
+  readonly actions: DeclaredSteps;
   /** Names of referenced steps. */
   readonly referred: ReadonlySet<string>;
   readonly maxParallelSteps: number;
@@ -88,54 +91,49 @@ class Program implements GroupHost {
     this.referred = referencedNames(definition);
     this.values = values;
     this.view = view;
-    this.writer = new StepWriter((id) => view.declared(id));
+    this.actions = new DeclaredSteps((id) => view.declared(id));
     this.#failure.promise.catch(() => undefined);
   }
 
-  async write(): Promise<void> {
+  async run(): Promise<void> {
     const definition = this.#definition;
     const outer = { ids: new Map(), item: null, acc: null, prefix: '', end: new ListEnd() };
     const scope = scopeOf(definition.steps, outer);
     await Promise.race([this.all(definition.steps, scope), this.#failure.promise]);
     if (this.#firstFailure !== null) throw this.#firstFailure;
-    const { outputs, after } =
-      this.#returned === null ? await this.#outputs(scope) : await this.#result(this.#returned);
-    // One piece: after a crash both exist, or neither.
-    const collect = actionText(OUTPUTS, 'tool', COLLECT, outputs, after, {});
-    this.writer.put(OUTPUTS, `${collect}<response final="true">\${${OUTPUTS}}</response>`);
+    if (this.#returned === null) this.actions.collect(OUTPUTS, await this.#outputs(scope), [], { answers: true });
+    else this.actions.collect(OUTPUTS, await this.#result(this.#returned), [this.#returned], { answers: true });
     await Promise.race([this.view.settled(OUTPUTS), this.#failure.promise]);
     if (this.#failed) await this.#failure.promise;
   }
 
-  async #outputs(scope: Scope): Promise<{ readonly outputs: JsonObject; readonly after: string[] }> {
+  async #outputs(scope: Scope): Promise<Given> {
     const outputs: JsonObject = {};
-    const after: string[] = [];
     for (const [name, path] of Object.entries(this.#definition.outputs)) {
-      const [step] = stepsIn(`$(${path})`, scope);
+      const [step] = idsIn(this.values.bind({ path: `$(${path})` }, scope).texts);
       const given = step === undefined || (await this.view.settled(step)).status === 'completed';
       // A skipped step is null in the outputs, as it is for other steps.
-      outputs[name] = given ? this.values.translate(`$(${path})`, scope) : null;
-      if (step !== undefined && given) after.push(step);
+      outputs[name] = given ? `$(${path})` : null;
     }
-    return { outputs, after };
+    return this.values.bind(outputs, scope);
   }
 
   /** The outputs of a workflow that a `return` step ended. */
-  async #result(id: string): Promise<{ readonly outputs: JsonObject; readonly after: string[] }> {
+  async #result(id: string): Promise<Given> {
     const { output } = await this.view.settled(id);
-    return { outputs: escaped(isJsonObject(output) ? output : { value: output }) as JsonObject, after: [id] };
+    return known(isJsonObject(output) ? output : { value: output });
   }
 
   get isReturned(): boolean {
     return this.#returned !== null;
   }
 
-  /** Whether no further step of the list is written. */
+  /** Whether no further step of the list is declared. */
   isOver({ end }: Scope): boolean {
     return this.#failed || end.isStopped;
   }
 
-  /** Writes steps in order: each depends on the previous one, unless it has `depends_on`. */
+  /** Declares steps in order: each depends on the previous one, unless it has `depends_on`. */
   async all(steps: readonly WorkflowStep[], scope: Scope): Promise<void> {
     const working: Promise<void>[] = [];
     let before: readonly string[] = [];
@@ -154,18 +152,18 @@ class Program implements GroupHost {
     await Promise.all(working);
   }
 
-  /** Writes steps that do not run as skipped actions, because others may refer to them. */
+  /** Declares steps that do not run as skipped actions, because others may refer to them. */
   #leaveOut(steps: readonly WorkflowStep[], scope: Scope): void {
     if (this.#failed) return;
     const own = new Set(steps.map(({ name }) => name));
     for (const name of namesIn(steps)) {
-      if (own.has(name) || this.referred.has(name)) this.writer.skipped(idOf(name, scope));
+      if (own.has(name) || this.referred.has(name)) this.actions.skipped(idOf(name, scope));
     }
   }
 
   async #step(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): Promise<void> {
     if (this.isOver(scope)) return this.#leaveOut([step], scope);
-    if (isGroup(step)) await writeGroup(step, id, scope, after, this);
+    if (isGroup(step)) await declareGroup(step, id, scope, after, this);
     else this.#declare(step, id, scope, after);
     const { status, note } = await this.#outcome(step, id);
     if (step.type === 'return' && status === 'completed') {
@@ -188,7 +186,7 @@ class Program implements GroupHost {
     return await this.view.settled(id);
   }
 
-  /** Runs the compensation first; then writes nothing more, unless the other steps must be completed. */
+  /** Runs the compensation first; then declares nothing more, unless the other steps must be completed. */
   async #abort(step: WorkflowStep, id: string, scope: Scope, failure: StepFailed): Promise<void> {
     const { failFast } = this.#definition;
     this.#failed = failFast;
@@ -210,56 +208,45 @@ class Program implements GroupHost {
   }
 
   #declare(step: WorkflowStep, id: string, scope: Scope, after: readonly string[]): void {
-    const { type, name, parameters } = this.#call(step, scope);
-    const isNull = step.onFailure === 'continue' || (scope.end.catches && step.onFailure !== 'skip');
-    this.writer.action(
-      id,
-      type,
-      name,
-      parameters,
-      [...after, ...stepsIn([step.parameters, step.value ?? null], scope)],
-      {
-        ...this.values.condition(step, scope),
-        ...(step.timeoutMs === null ? {} : { timeout: step.timeoutMs / 1_000 }),
-        ...(step.retry === null
-          ? {}
-          : {
-              retry: {
-                max_attempts: step.retry.maxAttempts,
-                backoff: step.retry.backoff,
-                delay: step.retry.delayMs / 1_000,
-                max_delay: step.retry.maxDelayMs / 1_000,
-              },
-            }),
-        ...(isNull ? { on_error: 'skip' } : step.onFailure === 'retry' ? { on_error: 'retry' } : {}),
-        ...(isNull && step.onFailure === 'retry' && step.retry === null ? { retry: RETRIES } : {}),
-      },
-    );
+    const { type, name, given } = this.#call(step, scope);
+    const { onFailure, timeoutMs } = step;
+    const isNull = onFailure === 'continue' || (scope.end.catches && onFailure !== 'skip');
+    const retry = step.retry ?? (isNull && onFailure === 'retry' ? RETRIES : null);
+    this.actions.action(id, type, name, given, after, {
+      condition: this.values.condition(step.condition, scope),
+      ...(timeoutMs === null ? {} : { timeoutMs }),
+      ...(retry === null ? {} : { retry }),
+      ...(isNull ? { onError: 'skip' } : onFailure === 'retry' ? { onError: 'retry' } : {}),
+    });
   }
 
   /** The action of a step: its type, its name and its parameters. */
-  #call(
-    step: WorkflowStep,
-    scope: Scope,
-  ): { readonly type: ActionType; readonly name: string | null; readonly parameters: JsonObject } {
-    const { type, target, action } = step;
+  #call(step: WorkflowStep, scope: Scope): { readonly type: ActionType; readonly name: string; readonly given: Given } {
+    const { type, target, action, parameters } = step;
     if (type === 'value' || type === 'return') {
-      const value = this.values.translate(step.value ?? null, scope);
-      return { type: 'tool', name: VALUE, parameters: { value } };
+      return { type: 'tool', name: VALUE, given: this.values.bind({ value: step.value ?? null }, scope) };
     }
-    const parameters = this.values.translate(step.parameters, scope) as JsonObject;
+    const given = (own: JsonObject): Given => this.values.bind(own, scope);
     // code is passed as it is written (P14)
-    if (type === 'shell')
-      return { type, name: null, parameters: { ...parameters, command: step.parameters['command'] ?? '' } };
+    if (type === 'shell') {
+      const { command = '', ...others } = parameters;
+      const { parameters: filled, texts } = given(others);
+      return { type, name: type, given: { parameters: { command, ...filled }, texts } };
+    }
     if (type === 'llm')
-      return { type, name: null, parameters: target === null ? parameters : { model: target, ...parameters } };
-    const name = type === 'relic' && action !== null ? `${target ?? ''}.${action}` : target;
-    return { type: type as ActionType, name, parameters };
+      return { type, name: type, given: given(target === null ? parameters : { model: target, ...parameters }) };
+    const name = type === 'relic' && action !== null ? `${target ?? ''}.${action}` : (target ?? '');
+    return { type: type as ActionType, name, given: given(parameters) };
   }
 }
 
 /** The attempts of `on_failure: retry` (S6). */
-const RETRIES = 3;
+const RETRIES = {
+  maxAttempts: 3,
+  backoff: 'exponential',
+  delayMs: limits.retryDelayMs,
+  maxDelayMs: limits.retryMaxDelayMs,
+} as const;
 
 /** The code of a note about a failure. The error of the run goes to views and parents, which may not have the text (T1). */
 function codeIn(note: string): string {

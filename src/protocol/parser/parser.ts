@@ -46,8 +46,6 @@ export interface ParserOptions {
   readonly numbering?: Numbering;
   /** Actions that the run may still declare; the generation's own limit also applies (P16). */
   readonly actionsLeft?: number;
-  /** Maximum number of actions in one generation. Default: `limits.actionsPerGeneration`. */
-  readonly maxActions?: number;
   /** Whether a target has unsafe effects: then a repaired body is rejected (P8). */
   readonly unsafe?: (type: ActionType, name: string) => boolean;
   /** What the agent's manifest says about targets; without it, nothing is known. */
@@ -125,7 +123,7 @@ class Parser implements ProtocolParser {
   constructor(options: ParserOptions) {
     this.#text = new TextReader(this.#writer, this.#position, options.actInReasoning);
     this.#numbering = options.numbering ?? { ordinal: 0, autoId: options.firstAutoId ?? 1 };
-    const most = Math.min(options.maxActions ?? limits.actionsPerGeneration, options.actionsLeft ?? Infinity);
+    const most = Math.min(limits.actionsPerGeneration, options.actionsLeft ?? Infinity);
     this.#actions = new ActionReader(
       {
         maxActions: Math.max(0, most),

@@ -1,4 +1,5 @@
 /** Substitution: replaces references in an action's parameters with values (P12). */
+import type { BoundText } from '../../domain/action.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { limits } from '../../domain/limits.ts';
 import type { PathStep, Reference, WarningCode } from '../../domain/protocol-event.ts';
@@ -35,18 +36,39 @@ export function substitute(
   parameters: JsonObject,
   lookup: NameLookup,
   quota: SubstitutionQuota = newSubstitutionQuota(),
-): {
-  value: JsonObject;
-  warnings: SubstitutionWarning[];
-  blanks: readonly Reference[];
-  spent: boolean;
-  renderedChars: number;
-} {
+): Substituted {
   if (!hasReferences(parameters))
     return { value: parameters, warnings: [], blanks: [], spent: false, renderedChars: 0 };
+  return substituted(lookup, quota, (substitution) => substitution.object(parameters));
+}
+
+/** Replaces the bound texts of a declared action with values, like `substitute`. All other texts are data. */
+export function fillIn(
+  parameters: JsonObject,
+  texts: readonly BoundText[],
+  lookup: NameLookup,
+  quota: SubstitutionQuota = newSubstitutionQuota(),
+): Substituted {
+  return substituted(lookup, quota, (substitution) => substitution.filled(parameters, texts, 0) as JsonObject);
+}
+
+/** The parameters with values, and what is to be said about them. */
+interface Substituted {
+  readonly value: JsonObject;
+  readonly warnings: readonly SubstitutionWarning[];
+  readonly blanks: readonly Reference[];
+  readonly spent: boolean;
+  readonly renderedChars: number;
+}
+
+function substituted(
+  lookup: NameLookup,
+  quota: SubstitutionQuota,
+  replace: (substitution: Substitution) => JsonObject,
+): Substituted {
   const before = quota.charsLeft;
   const substitution = new Substitution(lookup, quota);
-  const value = substitution.object(parameters);
+  const value = replace(substitution);
   const { blanks, spent } = substitution;
   return { value, warnings: substitution.warnings(), blanks, spent, renderedChars: before - quota.charsLeft };
 }
@@ -99,6 +121,19 @@ class Substitution {
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#any(item)]));
   }
 
+  /** @param depth how many members of the texts' positions lead to the value */
+  filled(value: Json, texts: readonly BoundText[], depth: number): Json {
+    const whole = texts.find(({ at }) => at.length === depth);
+    if (whole !== undefined) return this.#joined(whole.parts);
+    const within = Map.groupBy(texts, ({ at }) => at[depth]);
+    const fill = (item: Json, place: string | number): Json => {
+      const found = within.get(place);
+      return found === undefined ? item : this.filled(item, found, depth + 1);
+    };
+    if (Array.isArray(value)) return value.map(fill);
+    return Object.fromEntries(Object.entries(value as JsonObject).map(([name, item]) => [name, fill(item, name)]));
+  }
+
   warnings(): SubstitutionWarning[] {
     const warnings: SubstitutionWarning[] = this.#missing.map((raw) => ({
       code: 'missing_path',
@@ -127,11 +162,15 @@ class Substitution {
   }
 
   #string(text: string): Json {
-    const parts = scanText(text);
+    return this.#joined(scanText(text));
+  }
+
+  /** The value of a single reference, else text. */
+  #joined(parts: readonly (string | Reference)[]): Json {
     const [only] = parts;
     if (parts.length === 1 && typeof only === 'object') {
       const found = this.#find(only);
-      if (found.type === 'unknown') return text;
+      if (found.type === 'unknown') return only.raw;
       if (found.type === 'nothing' || !this.#afford(only, found.text)) return null;
       return found.value;
     }

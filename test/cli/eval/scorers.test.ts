@@ -34,7 +34,8 @@ describe('[O3] scorers', () => {
     [{ cel: 'actions.exists(a, a.name == "calculator")' }, '', null],
     [{ cel: 'usage.prompt_tokens < 5' }, '', 'the condition is false'],
     [{ cel: 'nothing == 1' }, '', 'the condition cannot be evaluated: '],
-    [{ cel: 'actions[1].status == "failed"' }, '', 'the condition cannot be evaluated: '],
+    [{ cel: 'actions[1].status == "failed"' }, '', 'the condition is false'],
+    [{ cel: 'actions[0].status > 1' }, '', 'the condition cannot be evaluated: '],
   ])('%j on %j: %s', (expectation, response, reason) => {
     const found = score(expectation, { response, document: document(response) });
     if (reason === null) expect(found).toBeNull();

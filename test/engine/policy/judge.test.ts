@@ -11,7 +11,7 @@ const conditions = {
   always: null,
   holds: 'action.name == "pay"',
   fails: 'action.name == "no"',
-  errs: 'parameters.x > 1',
+  errs: 'action.name > 1',
 };
 
 test('[C9] an error is a denial; otherwise the strictest of the rules that apply counts, in any order', () => {

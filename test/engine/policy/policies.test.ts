@@ -362,7 +362,7 @@ describe('[C9] [X3] a message about a condition', () => {
   const SECRET = 'hunter2-hunter2-hunter2';
 
   test.each([
-    'parameters[parameters.k] == 1',
+    'action.name[parameters.k] == 1',
     'now.getHours(parameters.k) == 1',
     'duration(parameters.k) > duration("1s")',
   ])('%s contains no value, and has a limited length', async (when) => {

@@ -211,7 +211,7 @@ outputs: { state: steps.poll.ask.state }
     });
   });
   test('a condition that cannot be evaluated fails the step', async () => {
-    expect((await run(flow('steps.ask.other.x > 1'), { state: 'a' })).error).toContain(
+    expect((await run(flow('steps.ask.state > 1'), { state: 'a' })).error).toContain(
       'its condition cannot be evaluated',
     );
   });

@@ -1,4 +1,4 @@
-/** Workflows: steps as protocol text, executed by the same engine (M6). What is written is in workflow-text.test.ts. */
+/** Workflows: steps as actions, executed by the same engine (M6). What is declared is in workflow-actions.test.ts. */
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '../../../src/domain/event.ts';
 import { isHelperEvent } from '../../../src/domain/workflow-actions.ts';
@@ -38,7 +38,7 @@ outputs: { none: steps.bookings.none }
 `);
     expect(result.status).toBe('completed');
     expect(result.warnings.map(({ message }) => message)).toEqual([
-      '$(steps.bookings.nothing.0): this path does not exist; the value is null',
+      '$(steps.bookings.nothing[0]): this path does not exist; the value is null',
       '$(steps.bookings.none): this path does not exist; the value is null',
     ]);
   });

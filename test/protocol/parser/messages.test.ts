@@ -95,7 +95,7 @@ describe('[P8] messages', () => {
         'invalid_action at 1:1: Action "auto_1", line 1: the tool action has no name: put "name" in the body | <action>',
         'too_many_actions at 1:10: Action "auto_2", line 1: More than 1 actions; this one and all later ones are ignored | <action name="b">',
       ].join('\n'),
-      { maxActions: 1 },
+      { actionsLeft: 1 },
     ],
     [
       '<action name="a">{}</action>',

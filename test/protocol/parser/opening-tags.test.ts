@@ -1,5 +1,6 @@
 /** Opening tags of actions whose quotes are wrong, and the numbers of actions (P5, P6, P15). */
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../../src/domain/limits.ts';
 import { DEFAULTS, feedChunks, join, lines, parse, waysToCut } from './parser-kit.ts';
 import { createParser } from '../../../src/protocol/parser/parser.ts';
 
@@ -57,17 +58,19 @@ describe('[P5] in an action tag', () => {
 describe('[P6] [P16] numbers of actions', () => {
   test('each action up to the limit has an ordinal, and the first one past it', () => {
     const numbering = { ordinal: 0, autoId: 1 };
-    const parser = createParser({ ...DEFAULTS, numbering, maxActions: 2 });
+    const parser = createParser({ ...DEFAULTS, numbering, actionsLeft: 2 });
     expect(parser.sawAction).toBe(false);
     parser.feed('<action name="a"/>'.repeat(5));
     expect(numbering).toEqual({ ordinal: 3, autoId: 4 });
     expect([parser.sawAction, parser.nextAutoId]).toEqual([true, 4]);
   });
   test('the smaller limit counts', () => {
-    const count = (options: { maxActions: number; actionsLeft: number }): number =>
-      lines(parse('<action name="a"/>'.repeat(5), options)).filter((line) => line.startsWith('action')).length;
-    expect(count({ maxActions: 1, actionsLeft: 3 })).toBe(1);
-    expect(count({ maxActions: 3, actionsLeft: 1 })).toBe(1);
+    const { actionsPerGeneration: most } = limits;
+    const count = (actions: number, actionsLeft: number): number =>
+      lines(parse('<action name="a"/>'.repeat(actions), { actionsLeft })).filter((line) => line.startsWith('action'))
+        .length;
+    expect(count(5, 1)).toBe(1);
+    expect(count(most + 1, most + 1)).toBe(most);
   });
   test('a response is seen when its tag is', () => {
     const parser = createParser(DEFAULTS);

@@ -305,7 +305,7 @@ test.each([
 test('[P3] the name of an attribute is read in linear time, whatever characters it contains', () => {
   const tag = `<action a${'-'.repeat(8_000)}a="1">{}</action>`;
   for (let generation = 0; generation < 4; generation += 1) {
-    const parser = createParser({ ...DEFAULTS, maxActions: 1 });
+    const parser = createParser({ ...DEFAULTS, actionsLeft: 1 });
     const events = parser.feed(tag.repeat(500));
     expect(rejectionsOf(events).map(({ code }) => code)).toEqual(['invalid_action', 'too_many_actions']);
   }

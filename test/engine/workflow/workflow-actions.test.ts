@@ -1,11 +1,12 @@
-/** The text that a workflow writes (M6), piece by piece, with the step outcomes that the test sets. */
+/** The actions that a workflow declares (M6), one by one, with the step outcomes that the test sets. */
 import { describe, expect, test } from 'vitest';
-import type { TerminalStatus } from '../../../src/domain/action.ts';
+import type { BoundName, DeclaredAction, TerminalStatus } from '../../../src/domain/action.ts';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import type { WorkflowDefinition, WorkflowStep } from '../../../src/domain/manifests/workflow.ts';
 import { OUTPUTS } from '../../../src/domain/workflow-actions.ts';
-import { workflowText } from '../../../src/engine/workflow/workflow.ts';
+import { workflowActions } from '../../../src/engine/workflow/workflow.ts';
+import { fillIn } from '../../../src/protocol/references/substitution.ts';
 import { load } from './flows.ts';
 import { definition, step } from './steps.ts';
 import type { StepText } from './steps.ts';
@@ -16,26 +17,35 @@ interface Ending {
   readonly note?: string;
 }
 
-interface Written {
-  /** Attributes and body of each action, in order. */
-  readonly actions: readonly (JsonObject & { readonly id: string })[];
+/** A declared action. Results in its parameters are shown as `${id.path}`, and what the names of its condition mean. */
+type Shown = Pick<DeclaredAction, 'id' | 'type' | 'name' | 'when' | 'onError' | 'timeoutMs' | 'retry' | 'dependsOn'> & {
+  readonly parameters: JsonObject;
+  readonly names?: Readonly<Record<string, BoundName>>;
+};
+
+interface Declared {
+  readonly actions: readonly Shown[];
+  /** Ids of the actions whose result is the answer. */
+  readonly answers: readonly string[];
+  readonly bytes: number;
   readonly error: unknown;
-  readonly text: string;
 }
 
-/** Writes a workflow to its end. The outcomes of the steps are in `endings`, default null. */
+/** Runs a workflow's program to its end. The outcomes of the steps are in `endings`, default null. */
 async function write(
   workflow: WorkflowDefinition | string,
   {
     inputs = {},
     endings = {},
-    declared = [],
+    declared: known = [],
   }: { inputs?: JsonObject; endings?: Record<string, Ending>; declared?: readonly string[] } = {},
-): Promise<Written> {
-  const pieces: string[] = [];
+): Promise<Declared> {
+  const actions: Shown[] = [];
+  const answers: string[] = [];
+  let bytes = 0;
   let error: unknown = null;
   const view = {
-    declared: (id: string) => declared.includes(id),
+    declared: (id: string) => known.includes(id),
     settled: async (id: string) => {
       const { status = 'completed' as const, output = null, note = null } = endings[id] ?? {};
       return { status, output, note };
@@ -43,26 +53,38 @@ async function write(
   };
   try {
     const program = typeof workflow === 'string' ? load(workflow).workflow : workflow;
-    for await (const piece of workflowText(program, inputs, view)) pieces.push(piece);
+    for await (const piece of workflowActions(program, inputs, view)) {
+      actions.push(shown(piece.declared));
+      if (piece.answers === true) answers.push(piece.declared.id);
+      bytes += new TextEncoder().encode(JSON.stringify(piece)).length;
+    }
   } catch (fault) {
     error = fault;
   }
-  const text = pieces.join('');
-  const actions = [...text.matchAll(/<action type="(\w+)" mode="async" id="([^"]+)">(.*?)<\/action>/gs)].map(
-    ([, type = '', id = '', body = '']) => ({ id, type, ...(JSON.parse(body) as JsonObject) }),
-  );
-  return { actions, error, text };
+  return { actions, answers, bytes, error };
+}
+
+function shown({ parameters = {}, references: _references, bound, ...action }: DeclaredAction): Shown {
+  const { texts = [], names = {} } = bound ?? {};
+  const named = texts.map(({ at, parts }) => ({
+    at,
+    parts: parts.map((part) =>
+      typeof part === 'string' ? part : { name: [part.name, ...part.path].join('.'), path: [], raw: part.raw },
+    ),
+  }));
+  const { value } = fillIn(parameters, named, (name) => ({ known: true, value: `\${${name}}` }));
+  return { ...action, parameters: value, ...(Object.keys(names).length === 0 ? {} : { names }) };
 }
 
 /** Steps that call the tool `work`, for a list in YAML. */
 const works = (...names: string[]): string =>
   names.map((name) => `{ name: ${name}, type: tool, target: work }`).join(', ');
 
-const only = async (given: StepText, options: Parameters<typeof write>[1] = {}): Promise<JsonObject | undefined> =>
+const only = async (given: StepText, options: Parameters<typeof write>[1] = {}): Promise<Shown | undefined> =>
   (await write(definition([given]), options)).actions[0];
 
 describe('[M6] a step is an action', () => {
-  const COMMON = { id: 'a', type: 'tool', name: 'work', parameters: {}, depends_on: [] };
+  const COMMON = { id: 'a', type: 'tool', name: 'work', parameters: {}, dependsOn: [] };
   const cases: readonly (readonly [title: string, step: Partial<WorkflowStep>, action: JsonObject])[] = [
     ['plain', {}, COMMON],
     [
@@ -81,24 +103,28 @@ describe('[M6] a step is an action', () => {
     [
       'a model by name',
       { type: 'llm', target: 'small', parameters: { prompt: 'x' } },
-      { id: 'a', type: 'llm', parameters: { model: 'small', prompt: 'x' }, depends_on: [] },
+      { id: 'a', type: 'llm', name: 'llm', parameters: { model: 'small', prompt: 'x' }, dependsOn: [] },
     ],
     [
       'a model from a parameter',
       { type: 'llm', target: 'small', parameters: { model: 'big' } },
-      { id: 'a', type: 'llm', parameters: { model: 'big' }, depends_on: [] },
+      { id: 'a', type: 'llm', name: 'llm', parameters: { model: 'big' }, dependsOn: [] },
     ],
-    ['any model', { type: 'llm', target: null }, { id: 'a', type: 'llm', parameters: {}, depends_on: [] }],
-    ['a time-out in seconds', { timeoutMs: 1_500 }, { ...COMMON, timeout: 1.5 }],
+    ['any model', { type: 'llm', target: null }, { id: 'a', type: 'llm', name: 'llm', parameters: {}, dependsOn: [] }],
+    ['a time-out', { timeoutMs: 1_500 }, { ...COMMON, timeoutMs: 1_500 }],
     [
-      'retries in seconds',
+      'retries',
       { retry: { maxAttempts: 4, backoff: 'linear', delayMs: 250, maxDelayMs: 2_000 } },
-      { ...COMMON, retry: { max_attempts: 4, backoff: 'linear', delay: 0.25, max_delay: 2 } },
+      { ...COMMON, retry: { maxAttempts: 4, backoff: 'linear', delayMs: 250, maxDelayMs: 2_000 } },
     ],
-    ['on_failure: continue', { onFailure: 'continue' }, { ...COMMON, on_error: 'skip' }],
-    ['on_failure: retry', { onFailure: 'retry' }, { ...COMMON, on_error: 'retry' }],
+    ['on_failure: continue', { onFailure: 'continue' }, { ...COMMON, onError: 'skip' }],
+    ['on_failure: retry', { onFailure: 'retry' }, { ...COMMON, onError: 'retry' }],
     ['on_failure: skip', { onFailure: 'skip' }, COMMON],
-    ['a condition', { condition: 'trigger.n > 1' }, { ...COMMON, when: '3 > 1' }],
+    [
+      'a condition',
+      { condition: 'trigger.n > 1' },
+      { ...COMMON, when: 'trigger.n > 1', names: { trigger: { input: true } } },
+    ],
   ];
   test.each(cases)('%s', async (_title, given, action) => {
     expect(await only({ name: 'a', ...given }, { inputs: { n: 3 } })).toEqual(action);
@@ -113,7 +139,7 @@ describe('[M6] a step is an action', () => {
         { name: 'd', dependsOn: [] },
       ]),
     );
-    expect(actions.map(({ id, depends_on: after }) => [id, after])).toEqual([
+    expect(actions.map(({ id, dependsOn: after }) => [id, after])).toEqual([
       ['a', []],
       ['b', ['a']],
       ['c', ['a', 'b']],
@@ -137,7 +163,7 @@ describe('[M6] values', () => {
   const values: readonly (readonly [written: Json, value: Json])[] = [
     ['$(trigger.n)', 3],
     [' $( trigger.n ) ', 3],
-    ['$(trigger)', { ...inputs, cost: '$$5' }],
+    ['$(trigger)', { ...inputs, cost: '$5' }],
     ['$(trigger.list)', [1, 'b']],
     ['$(trigger.list[1])', 'b'],
     ['$(trigger.list.1)', 'b'],
@@ -146,27 +172,27 @@ describe('[M6] values', () => {
     ['$(trigger.who.length)', null],
     ['$(trigger.toString)', null],
     ['$(item)', null],
-    ['$(date)', '$$(date)'],
+    ['$(date)', '$(date)'],
     ['$(steps.s.n)', '${s.n}'],
     ['$(steps.s.rooms[0].beds[1]) and $(steps.s.a[1])', '${s.rooms.0.beds.1} and ${s.a.1}'],
     ['$(steps.s.rooms[0].beds[1])', '${s.rooms.0.beds.1}'],
     ['$(steps.s)', '${s}'],
     ['n $( trigger.n )!', 'n 3!'],
-    ['$(1) and $(my word)', '$$(1) and $$(my word)'],
+    ['$(1) and $(my word)', '$(1) and $(my word)'],
     ['$(steps.s.a-b_c)', '${s.a-b_c}'],
     [
       ['$(trigger.list)', '$(trigger.list.2)', '$(trigger.deep.at.0)'],
       [[1, 'b'], null, null],
     ],
     ['n $(trigger.n), $(trigger.list), [$(trigger.none)]', 'n 3, [1,"b"], []'],
-    ['costs $(trigger.cost) or $1', 'costs $$5 or $$1'],
-    ['$(steps.s.a) and $(steps.s.b), $x $(other)', '${s.a} and ${s.b}, $$x $$(other)'],
+    ['costs $(trigger.cost) or $1', 'costs $5 or $1'],
+    ['$(steps.s.a) and $(steps.s.b), $x $(other)', '${s.a} and ${s.b}, $x $(other)'],
     [
       ['$(trigger.n)', { x: '$1' }, 7, null, true],
-      [3, { x: '$$1' }, 7, null, true],
+      [3, { x: '$1' }, 7, null, true],
     ],
   ];
-  test.each(values)('%j is written as %j', async (written, value) => {
+  test.each(values)('%j becomes %j', async (written, value) => {
     const { actions } = await write(definition([{ name: 's' }, { name: 'a', parameters: { v: written } }]), { inputs });
     expect(actions[1]?.['parameters']).toEqual({ v: value });
   });
@@ -190,23 +216,33 @@ describe('[M6] values', () => {
     expect(actions[1]?.['parameters']).toEqual({ v: reference });
   });
 
-  const conditions: readonly (readonly [condition: string, when: string])[] = [
-    ['steps.s.total > 1', 's.deep.value > 1'],
-    ['has(steps.s.total)', 'has(s.deep.value)'],
-    ['has(steps.s)', '(s != null)'],
-    ['has(trigger.n) && !has(trigger.nope)', 'true && !false'],
-    ['trigger.who == "trigger.who"', '"me" == "trigger.who"'],
-    ['trigger.nope == null', 'null == null'],
-    ['steps.unknown.x', 'steps.unknown.x'],
-    ['item == null && !has(index)', 'null == null && !false'],
-    ["steps.s.rooms[0].id == 'r1'", "s.rooms[0].id == 'r1'"],
-    ["$(steps.s.rooms[0].id) == 'r1'", "s.rooms[0].id == 'r1'"],
-    [`'$(steps.s.kind)' == "item" && $(trigger.list).size() > 1`, 's.kind == "item" && [1,"b"].size() > 1'],
-    ['steps.s.rows.exists(item, item.price > 3)', 's.rows.exists(item, item.price > 3)'],
-    ['$trigger.who == "abc"', '"me" == "abc"'],
-    ['trigger.who in ["trigger", "abd"]', '"me" in ["trigger", "abd"]'],
+  const S = { steps: { members: { s: { result: 's', path: [] } } } } as const;
+  const TRIGGER = { trigger: { input: true } } as const;
+  const conditions: readonly (readonly [condition: string, when: string, names: Record<string, BoundName>])[] = [
+    ['steps.s.total > 1', 'steps.s.deep.value > 1', S],
+    ['has(steps.s.total)', 'has(steps.s.deep.value)', S],
+    ['has(steps.s)', 'has(steps.s)', S],
+    ['has($(steps.s.rooms[0]))', '(steps.s.rooms[0] != null)', S],
+    ['has(trigger.n) && !has(trigger.nope)', 'has(trigger.n) && !has(trigger.nope)', TRIGGER],
+    ['trigger.who == "trigger.who"', 'trigger.who == "trigger.who"', TRIGGER],
+    ['steps.unknown.x', 'steps.unknown.x', { steps: { members: {} } }],
+    [
+      'item == null && !has(index)',
+      'item == null && !(index != null)',
+      { item: { value: null }, index: { value: null } },
+    ],
+    ["steps.s.rooms[0].id == 'r1'", "steps.s.rooms[0].id == 'r1'", S],
+    ["$(steps.s.rooms[0].id) == 'r1'", "steps.s.rooms[0].id == 'r1'", S],
+    [
+      `'$(steps.s.kind)' == "item" && $(trigger.list).size() > 1`,
+      'steps.s.kind == "item" && trigger.list.size() > 1',
+      { ...S, ...TRIGGER },
+    ],
+    ['steps.s.rows.exists(item, item.price > 3)', 'steps.s.rows.exists(item, item.price > 3)', S],
+    ['$trigger.who == "abc"', 'trigger.who == "abc"', TRIGGER],
+    ['trigger.who in ["trigger", "abd"]', 'trigger.who in ["trigger", "abd"]', TRIGGER],
   ];
-  test.each(conditions)('the condition %s is written as %s', async (condition, when) => {
+  test.each(conditions)('[D4] the condition %s becomes %s, with bound names', async (condition, when, names) => {
     const { actions } = await write(
       definition([
         { name: 's', outputMapping: { total: 'deep.value' } },
@@ -214,14 +250,15 @@ describe('[M6] values', () => {
       ]),
       { inputs },
     );
-    expect(actions[1]?.['when']).toBe(when);
+    expect(actions[1]).toMatchObject({ when, names });
+    expect(Object.keys(actions[1]?.names ?? {})).toEqual(Object.keys(names));
   });
 });
 
 describe('[M6] outputs', () => {
-  test('are one action and a response with it; omitted ones are null', async () => {
+  test('are one action, which is the answer; omitted ones are null', async () => {
     const outputs = { n: 'steps.a.n', who: 'trigger.who', left: 'steps.b', failed: 'steps.c' };
-    const { actions, text } = await write(
+    const { actions, answers } = await write(
       definition([{ name: 'a' }, { name: 'b' }, { name: 'c', onFailure: 'skip' }], { outputs }),
       {
         inputs: { who: 'me' },
@@ -233,12 +270,12 @@ describe('[M6] outputs', () => {
       type: 'tool',
       name: '_collect',
       parameters: { n: '${a.n}', who: 'me', left: null, failed: null },
-      depends_on: ['a'],
+      dependsOn: ['a'],
     });
-    expect(text.endsWith(`</action><response final="true">\${${OUTPUTS}}</response>`)).toBe(true);
+    expect(answers).toEqual([OUTPUTS]);
   });
 
-  test('[J2] actions in the journal are not written again', async () => {
+  test('[J2] actions in the journal are not declared again', async () => {
     const { actions } = await write(definition([{ name: 'a' }, { name: 'b' }]), { declared: ['a', OUTPUTS] });
     expect(actions.map(({ id }) => id)).toEqual(['b']);
   });
@@ -253,12 +290,19 @@ describe('[M6] groups', () => {
     const after = `{ name: after, type: tool, target: work, parameters: { x: $(steps.x), z: $(steps.z) } }`;
     const yes = await write(`steps: [${works('first')}, ${group}, ${after}]`, { inputs: { yes: true } });
     expect(yes.actions.slice(1, -1)).toEqual([
-      { id: 'choice_gate', ...COLLECTS, parameters: {}, depends_on: ['first'], when: 'true' },
-      { id: 'after', ...WORK, parameters: { x: '${x}', z: '${z}' }, depends_on: ['choice', 'x', 'z'] },
-      { id: 'z', ...COLLECTS, parameters: {}, depends_on: ['choice_gate'], when: 'false' },
-      { id: 'x', ...WORK, depends_on: [] },
-      { id: 'y', ...WORK, depends_on: ['x'] },
-      { id: 'choice', ...COLLECTS, parameters: { x: '${x}', y: '${y}' }, depends_on: ['x', 'y'] },
+      {
+        id: 'choice_gate',
+        ...COLLECTS,
+        parameters: {},
+        dependsOn: ['first'],
+        when: 'trigger.yes',
+        names: { trigger: { input: true } },
+      },
+      { id: 'after', ...WORK, parameters: { x: '${x}', z: '${z}' }, dependsOn: ['choice', 'x', 'z'] },
+      { id: 'z', ...COLLECTS, parameters: {}, dependsOn: ['choice_gate'], when: 'false' },
+      { id: 'x', ...WORK, dependsOn: [] },
+      { id: 'y', ...WORK, dependsOn: ['x'] },
+      { id: 'choice', ...COLLECTS, parameters: { x: '${x}', y: '${y}' }, dependsOn: ['x', 'y'] },
     ]);
     const no = await write(`steps: [${group}, ${after}]`, {
       inputs: { yes: false },
@@ -276,7 +320,7 @@ describe('[M6] groups', () => {
       endings: { choice_gate: { status: 'skipped' } },
     });
     expect(skipped.actions.filter(({ when }) => when === 'false').map(({ id }) => id)).toEqual(['x']);
-    const nothing = { id: 'choice', ...COLLECTS, parameters: {}, depends_on: ['choice_gate'] };
+    const nothing = { id: 'choice', ...COLLECTS, parameters: {}, dependsOn: ['choice_gate'] };
     expect(skipped.actions.find(({ id }) => id === 'choice')).toEqual(nothing);
     const both = await write(`steps: [${group(`, else: [${works('z')}]`)}, ${after('z')}]`, {
       endings: { choice_gate: { status: 'cancelled' } },
@@ -297,11 +341,11 @@ describe('[M6] groups', () => {
 `,
       { endings: { each_items: { output: { items: [{ n: '$a' }, { n: 2 }] } } } },
     );
-    const rows = Object.fromEntries(actions.map(({ id, parameters, depends_on: after }) => [id, [parameters, after]]));
+    const rows = Object.fromEntries(actions.map(({ id, parameters, dependsOn: after }) => [id, [parameters, after]]));
     expect(rows).toEqual({
       list: [{}, []],
       each_items: [{ items: '${list}' }, ['list']],
-      each_0_one: [{ v: '$$a', at: 0, text: 'no. 0' }, []],
+      each_0_one: [{ v: '$a', at: 0, text: 'no. 0' }, []],
       each_0_two: [{}, ['each_0_one']],
       each_1_one: [{ v: 2, at: 1, text: 'no. 1' }, []],
       each_1_two: [{}, ['each_1_one']],
@@ -329,14 +373,20 @@ describe('[M6] groups', () => {
 `,
       { endings: { outer_items: { output: { items: [[5, 6]] } }, outer_0_inner_items: { output: { items: [5, 6] } } } },
     );
-    const rows = actions.map(({ id, depends_on: after, when = null }) => [id, after, when]);
+    const rows = actions.map(({ id, dependsOn: after, when = null }) => [id, after, when]);
+    const names = Object.fromEntries(actions.map((action) => [action.id, action.names]));
+    expect(names['outer_0_inner_1_x']).toEqual({
+      item: { result: 'outer_0_inner_items', path: ['items', '1'] },
+      index: { value: 1 },
+    });
+    expect(names['outer_0_choice_gate']).toEqual({ item: { result: 'outer_items', path: ['items', '0'] } });
     expect(rows).toEqual(
       expect.arrayContaining([
         ['outer_0_inner_items', [], null],
-        ['outer_0_inner_0_x', [], '5 > 1 && 0 == 0 && true'],
-        ['outer_0_inner_1_x', [], '6 > 1 && 1 == 0 && true'],
+        ['outer_0_inner_0_x', [], 'item > 1 && index == 0 && (item != null)'],
+        ['outer_0_inner_1_x', [], 'item > 1 && index == 0 && (item != null)'],
         ['outer_0_inner', ['outer_0_inner_0_x', 'outer_0_inner_1_x'], null],
-        ['outer_0_choice_gate', ['outer_0_inner'], 'false'],
+        ['outer_0_choice_gate', ['outer_0_inner'], 'has(item.n)'],
         ['outer_0_no', ['outer_0_choice_gate'], 'false'],
         ['outer_0_yes', [], null],
         ['outer_0_choice', ['outer_0_yes'], null],
@@ -349,7 +399,7 @@ describe('[M6] groups', () => {
 
   test('a for_each without steps or without items collects nothing', async () => {
     const each = (steps: readonly WorkflowStep[]): StepText => ({ name: 'each', type: 'for_each', items: 'x', steps });
-    const collected = { id: 'each', ...COLLECTS, parameters: { items: [] }, depends_on: [] };
+    const collected = { id: 'each', ...COLLECTS, parameters: { items: [] }, dependsOn: [] };
     const stepless = await write(definition([each([])]), { endings: { each_items: { output: { items: [1, 2] } } } });
     expect(stepless.actions.at(-2)).toEqual(collected);
     const empty = await write(definition([each([step({ name: 'x' })])]), {
@@ -368,7 +418,7 @@ describe('[M6] groups', () => {
       - { name: a, type: tool, target: work }
       - { name: b, type: tool, target: work, parameters: { a: $(steps.a) } }
 `);
-    expect(actions.slice(0, -1).map(({ id, depends_on: after }) => [id, after])).toEqual([
+    expect(actions.slice(0, -1).map(({ id, dependsOn: after }) => [id, after])).toEqual([
       ['both_gate', []],
       ['a', []],
       ['b', ['a']],
@@ -389,10 +439,17 @@ describe('[M6] groups', () => {
       { endings: { both_gate: { status: 'skipped' } } },
     );
     expect(actions.slice(0, -1)).toEqual([
-      { id: 'both_gate', ...COLLECTS, parameters: {}, depends_on: [], when: 'null' },
-      { id: 'after', ...WORK, parameters: { text }, depends_on: ['x'] },
-      { id: 'x', ...COLLECTS, parameters: {}, depends_on: ['both_gate'], when: 'false' },
-      { id: 'both', ...COLLECTS, parameters: {}, depends_on: ['both_gate'] },
+      {
+        id: 'both_gate',
+        ...COLLECTS,
+        parameters: {},
+        dependsOn: [],
+        when: 'trigger.no',
+        names: { trigger: { input: true } },
+      },
+      { id: 'after', ...WORK, parameters: { text }, dependsOn: ['x'] },
+      { id: 'x', ...COLLECTS, parameters: {}, dependsOn: ['both_gate'], when: 'false' },
+      { id: 'both', ...COLLECTS, parameters: {}, dependsOn: ['both_gate'] },
     ]);
   });
 
@@ -406,7 +463,7 @@ outputs: { x: steps.x }
       { endings: { choice_gate: { status: 'skipped' }, x: { status: 'skipped' } } },
     );
     expect(actions.map(({ id }) => id)).toEqual(['choice_gate', 'last', 'x', 'y', 'choice', OUTPUTS]);
-    expect(actions.at(-1)).toMatchObject({ parameters: { x: null }, depends_on: [] });
+    expect(actions.at(-1)).toMatchObject({ parameters: { x: null }, dependsOn: [] });
   });
 
   test('items that are not a list are an error, which can be skipped', async () => {
@@ -422,11 +479,11 @@ outputs: { x: steps.x }
       id: 'each',
       type: 'tool',
       name: '_refuse',
-      parameters: { message: '"items" must be a list, found "costs $$5"' },
-      depends_on: [],
+      parameters: { message: '"items" must be a list, found "costs $5"' },
+      dependsOn: [],
     });
     const skipped = (await write(definition([each('continue')]), { endings })).actions;
-    expect(skipped.map(({ id, on_error: onError }) => [id, onError])).toEqual([
+    expect(skipped.map(({ id, onError }) => [id, onError])).toEqual([
       ['each_items', 'skip'],
       ['each', 'skip'],
       [OUTPUTS, undefined],
@@ -480,11 +537,11 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('a text of exactly the byte limit of a generation is written', async () => {
+  test('actions of exactly the byte limit of a generation are declared', async () => {
     const padded = (chars: number): WorkflowDefinition =>
       definition([{ name: 'a', parameters: { pad: 'x'.repeat(chars) } }]);
-    const { text } = await write(padded(0));
-    const room = limits.generationBytes - text.length;
+    const { bytes } = await write(padded(0));
+    const room = limits.generationBytes - bytes;
     expect((await write(padded(room))).error).toBeNull();
     expect((await write(padded(room + 1))).error).toMatchObject({
       code: 'too_large',
@@ -492,7 +549,7 @@ describe('[P16] [M6] limits', () => {
     });
   });
 
-  test('a text past the byte limit of a generation fails at the step that exceeds it', async () => {
+  test('actions past the byte limit of a generation fail at the step that exceeds it', async () => {
     const half = 'é'.repeat(limits.generationBytes / 4);
     const { actions, error } = await write(
       definition([
@@ -509,7 +566,7 @@ describe('[P16] [M6] limits', () => {
 });
 
 describe('[M6] failures', () => {
-  test('a failed step ends the text with its note, after its compensations are written', async () => {
+  test('a failed step ends the workflow with its note, after its compensations are written', async () => {
     const undo = step({ name: 'undo', dependsOn: ['later'], parameters: { of: '$(steps.a)' } });
     const { actions, error } = await write(
       definition([
@@ -522,7 +579,7 @@ describe('[M6] failures', () => {
     );
     expect(error).toMatchObject({ code: 'step_failed', message: 'Step "a" failed: it broke' });
     expect(actions.find(({ id }) => id === 'a_undo_undo')).toMatchObject({
-      depends_on: ['a'],
+      dependsOn: ['a'],
       parameters: { of: '${a}' },
     });
     expect(actions.map(({ id }) => id)).not.toContain(OUTPUTS);
@@ -572,7 +629,7 @@ describe('[M6] failures', () => {
       step({ name: 'two', parameters: { one: '$(steps.one)' }, dependsOn: ['nothing'] }),
     ];
     const { actions } = await write(definition([{ name: 'a', compensate }]), { endings: { a: { status: 'failed' } } });
-    expect(actions.map(({ id, parameters, depends_on: after }) => [id, parameters, after])).toEqual([
+    expect(actions.map(({ id, parameters, dependsOn: after }) => [id, parameters, after])).toEqual([
       ['a', {}, []],
       ['a_undo_one', { of: '${a.n}' }, ['a']],
       ['a_undo_two', { one: '${a_undo_one}' }, ['a_undo_one']],
