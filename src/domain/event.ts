@@ -164,15 +164,6 @@ export function storedEvent(head: StoredHead, text: string): SessionEvent {
   return event as unknown as SessionEvent;
 }
 
-/** The event without the name of its action; its data is not parsed. */
-export function withoutActionName(event: SessionEvent): SessionEvent {
-  const { seq, type, session_id, run_id, iteration, timestamp, action_id } = event;
-  const id = action_id === undefined ? {} : { action_id };
-  const head = { seq, type, session_id, run_id, iteration, timestamp, ...id };
-  const text = unparsed.get(event);
-  return text === undefined ? ({ ...head, data: event.data } as SessionEvent) : storedEvent(head, text);
-}
-
 /** The data of an event as JSON. */
 export function encodeData(event: SessionEvent): string {
   return unparsed.get(event) ?? JSON.stringify(event.data);

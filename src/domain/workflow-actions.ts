@@ -1,6 +1,7 @@
 /**
  * Actions that the runtime adds to a workflow (M6). They are journaled and streamed like any other action, because
- * streams have no gaps (J4), but without a name. Documents and plans leave them out: they are not steps of the author.
+ * streams have no gaps (J4), but those that collect or refuse have no name there. Documents and plans leave these out: they
+ * are not steps of the author.
  */
 
 /** The pure built-in that returns its parameters, used to collect groups and outputs. Manifests cannot use its name. */
@@ -21,20 +22,7 @@ export function isWorkflowAction(name: string): boolean {
 
 const OWN: ReadonlySet<string> = new Set([COLLECT, REFUSE, VALUE, ASK]);
 
-export function isWorkflowHelper(name: string | null | undefined): boolean {
+/** Whether an action with this name has no name in the journal. */
+export function isWorkflowHelper(name: string): boolean {
   return name === COLLECT || name === REFUSE;
-}
-
-/**
- * Whether the event is about an action that the runtime added to a workflow, so that readers do not see its name. In a
- * rejection they do: a model may write any name.
- */
-export function isHelperEvent({
-  type,
-  action_name: name,
-}: {
-  readonly type: string;
-  readonly action_name?: string;
-}): boolean {
-  return name !== undefined && isWorkflowHelper(name) && type.startsWith('action_') && type !== 'action_rejected';
 }

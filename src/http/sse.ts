@@ -23,12 +23,10 @@ import {
   RUN_END_EVENTS,
   RUN_TERMINAL_EVENTS,
   wholePatch,
-  withoutActionName,
 } from '../domain/event.ts';
 import type { SessionEvent, TextPatch } from '../domain/event.ts';
 import { limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import { isHelperEvent } from '../domain/workflow-actions.ts';
 import type { Slices } from '../domain/work.ts';
 import type { EventBatch, EventListener } from '../engine/session/broadcaster.ts';
 import type { SessionView } from '../engine/session/session-view.ts';
@@ -250,9 +248,6 @@ class Reader<Chunk> {
     }
     const view = this.#view;
     if (view !== null) chosen = chosen.map((event) => view.event(event)).filter((event) => event !== null);
-    if (chosen.some(isHelperEvent)) {
-      chosen = chosen.map((event) => (isHelperEvent(event) ? withoutActionName(event) : event));
-    }
     // An `agent_waiting` in the journal may be in the past; whether the run waits now is known at the journal's end.
     const ends = this.#endsWaiting && this.#live ? RUN_TERMINAL_EVENTS : RUN_END_EVENTS;
     const end = this.#runId === null ? -1 : chosen.findIndex(({ type }) => ends.has(type));

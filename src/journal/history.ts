@@ -5,7 +5,6 @@ import { limits } from '../domain/limits.ts';
 import { utf8Length } from '../domain/utf8.ts';
 import type { SqlRow } from '../domain/ports/storage.ts';
 import type { RunRecord } from '../domain/session.ts';
-import { COLLECT } from '../domain/workflow-actions.ts';
 import { beginningOf, withCutOutput } from './cut-outputs.ts';
 import { eachEvent, earlierColumn, eventsIn, hasEarlier, rowsUntil } from './event-rows.ts';
 import type { Slice, StoredEvent } from './event-rows.ts';
@@ -310,7 +309,7 @@ export class History {
            OR INSTR(data, '"files":[') > 0 OR INSTR(data, '"mimeType":"') > 0) AS found,
          SUM(MIN(COALESCE(OCTET_LENGTH(data), 0), ?1)) AS bytes
        FROM (SELECT seq, data FROM events WHERE seq > ?2 AND seq <= ?3 AND type = 'action_completed'
-         AND action_name IS NOT '${COLLECT}' ORDER BY seq)`,
+         AND action_name IS NOT NULL ORDER BY seq)`,
       limits.artifactBytes,
       after,
       next,

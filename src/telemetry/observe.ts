@@ -12,7 +12,6 @@
  */
 import type { ActionType } from '../domain/action-types.ts';
 import type { EventOf, EventType, SessionEvent } from '../domain/event.ts';
-import { isWorkflowHelper } from '../domain/workflow-actions.ts';
 
 /** A period. Times are those of the events, epoch milliseconds. */
 interface Observed {
@@ -328,7 +327,7 @@ export class RunObserver {
       key,
       action: { id, name: event.action_name ?? data.type, type: data.type },
       iteration,
-      isHelper: isWorkflowHelper(event.action_name ?? null),
+      isHelper: event.action_name === undefined,
       dependsOn: data.depends_on.flatMap((on) => this.#latest.get(on) ?? []),
       readyMs,
       attempt: null,

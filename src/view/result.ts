@@ -6,7 +6,7 @@ import type { ActionMode, ActionType } from '../domain/action.ts';
 import type { EventData, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { RunStatus } from '../domain/session.ts';
-import { isWorkflowHelper, OUTPUTS } from '../domain/workflow-actions.ts';
+import { OUTPUTS } from '../domain/workflow-actions.ts';
 import { RunAnswer } from './answer.ts';
 import { foldOutline } from './reduce.ts';
 import { emptyView, isFailure, isSettled } from './run-view.ts';
@@ -146,12 +146,12 @@ export class RunFold {
   get outline(): RunOutline {
     const { responses, actions, approvals, calls, warnings, model_calls: modelCalls, iteration, error } = this.#view;
     const outputs = actions.findLast(({ id, name, status }) => {
-      return id === OUTPUTS && isWorkflowHelper(name) && status === 'completed';
+      return id === OUTPUTS && name === null && status === 'completed';
     });
     return {
       response: this.#answer.text,
       responses: responses.map(({ seq, final }) => ({ seq, final })),
-      actions: actions.filter((action) => isFailure(action) || !isWorkflowHelper(action.name)).map(outlined),
+      actions: actions.filter((action) => isFailure(action) || action.name !== null).map(outlined),
       outputsSeq: outputs?.seqs.ended ?? null,
       pendingSeqs: calls.map(({ seq }) => seq),
       failed_actions: actions.filter(isFailure).length,
@@ -170,12 +170,10 @@ type ActionOutline = Omit<ActionJson, 'output' | 'parameters' | 'parameters_cut'
 
 function outlined(row: Action): OutlinedAction {
   const { id, name, type, mode, status, attempts, queued_at, ended_at, tries, seqs, error, skipped } = row;
-  // The failure of a group of steps, under the group's id.
-  const shown = status === 'failed' && isWorkflowHelper(name) ? null : name;
   const started_at = tries[0]?.started_at ?? null;
   const why = skipped === null ? error : { code: 'skipped' as const, ...skipped };
   return {
-    action: { id, name: shown, type, mode, status, error: why, attempts, queued_at, started_at, ended_at },
+    action: { id, name, type, mode, status, error: why, attempts, queued_at, started_at, ended_at },
     outputSeq: status === 'completed' ? seqs.ended : null,
     parametersSeq: seqs.executed,
   };

@@ -455,7 +455,8 @@ describe('earlier results', () => {
 
   test('[J6] large outcomes and outcomes that look like files are listed as possible artifacts', () => {
     const { journal, add } = fixture();
-    const done = (output: unknown): void => void add('action_completed', { output } as JsonObject, { actionId: 'a' });
+    const action = { actionId: 'a', actionName: 'echo' };
+    const done = (output: unknown): void => void add('action_completed', { output } as JsonObject, action);
     done('small');
     done({ files: [] });
     done({ content: [{ mimeType: 'image/png' }] });

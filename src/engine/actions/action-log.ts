@@ -3,11 +3,10 @@ import type { ActionDeclaration, ActionKey } from '../../domain/action.ts';
 import type { EventData, JournaledEventType, WrittenEvent } from '../../domain/event.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Reference } from '../../domain/protocol-event.ts';
-import { isWorkflowHelper } from '../../domain/workflow-actions.ts';
 import { action as declarationOf } from '../../scheduler/step.ts';
 import type { RunState } from '../../scheduler/step.ts';
 import type { ResolvedCall } from '../run/resolve-names.ts';
-import type { ActionLabel, RunLog } from '../run/run-log.ts';
+import type { RunLog } from '../run/run-log.ts';
 import { iterationOf } from '../run/run-names.ts';
 
 export class ActionLog {
@@ -33,21 +32,15 @@ export class ActionLog {
     state: JsonObject = {},
   ): WrittenEvent<T> {
     return this.#log.write(type, data, {
-      action: this.#label(type, key),
+      action: this.declaration(key),
       state: { key, ...state },
       iteration: iterationOf(key),
     });
   }
 
-  /** Failures and warnings of actions that the runtime added to a workflow are shown, without their names. */
-  #label(type: JournaledEventType, key: ActionKey): ActionLabel {
-    const { id, name } = this.declaration(key);
-    return { id, name: (type === 'action_failed' || type === 'warning') && isWorkflowHelper(name) ? null : name };
-  }
-
   /** Warns about references of the action that could not be resolved (P12). */
   warn(key: ActionKey, { warnings, blanks = [] }: Pick<ResolvedCall, 'warnings' | 'blanks'>): void {
-    for (const { code, message } of warnings) this.#log.warn(code, message, this.#label('warning', key));
+    for (const { code, message } of warnings) this.#log.warn(code, message, this.declaration(key));
     // A value of an unfinished action is null on purpose (S3).
     if (blanks.length > 0 && this.declaration(key).waitForAll) this.#blanks.set(key, blanks);
   }

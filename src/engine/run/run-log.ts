@@ -26,11 +26,13 @@ import type {
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { limits } from '../../domain/limits.ts';
+import { isWorkflowHelper } from '../../domain/workflow-actions.ts';
 import type { WarningCode } from '../../domain/protocol-event.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { StoredPrompt } from '../../journal/prompts.ts';
 import { addRecorded, encodeInputs } from './input-codec.ts';
 import { outgoingEntry } from './outgoing-events.ts';
+import type { RunSource } from './run-context.ts';
 import type { RecordedInput } from './run-input.ts';
 import type { Replay } from '../replay/replay.ts';
 
@@ -59,6 +61,7 @@ export class RunLog {
   readonly #publish: (events: readonly SessionEvent[]) => void;
   readonly #replay: Replay | null;
   readonly #outgoingText: Redaction | null;
+  readonly #isWorkflow: boolean;
   /** Inputs that are not part of an event yet; their number of characters; and when the first one arrived. */
   #unsaved: RecordedInput[] = [];
   #unsavedChars = 0;
@@ -86,6 +89,7 @@ export class RunLog {
     readonly publish: (events: readonly SessionEvent[]) => void;
     readonly replay: Replay | null;
     readonly outgoingText?: Redaction | null;
+    readonly source?: Pick<RunSource, 'type'>;
   }) {
     this.#journal = options.journal;
     this.#clock = options.clock;
@@ -95,6 +99,7 @@ export class RunLog {
     this.#publish = options.publish;
     this.#replay = options.replay;
     this.#outgoingText = options.outgoingText ?? null;
+    this.#isWorkflow = options.source?.type === 'workflow';
   }
 
   /** Whether a record is being replayed. */
@@ -193,8 +198,7 @@ export class RunLog {
       runId: this.#runId,
       iteration: options.iteration ?? this.#iteration,
       at: this.#clock.now(),
-      ...(options.action === undefined ? {} : { actionId: options.action.id }),
-      ...(options.action?.name == null ? {} : { actionName: this.#shownName(options.action.name, data) }),
+      ...this.#labelled(options.action, data),
       data: written.data,
       ...(Object.keys(state).length === 0 ? {} : { state }),
       ...(written.raw === undefined ? {} : { raw: written.raw }),
@@ -203,10 +207,22 @@ export class RunLog {
     return { seq: event.seq ?? 0, data };
   }
 
-  /** The name of an action. A name that the engine does not know is text of the model (C9). */
-  #shownName(name: string, data: object): string {
+  /**
+   * The id and the name of an action. A name that the engine does not know is text of the model (C9). Actions that the runtime
+   * adds to a workflow have none (M6).
+   */
+  #labelled(
+    action: ActionLabel | undefined,
+    data: object,
+  ): { readonly actionId?: string; readonly actionName?: string } {
+    if (action === undefined) return {};
+    const { id, name } = action;
+    if (name === null || (this.#isWorkflow && isWorkflowHelper(name))) return { actionId: id };
     const isUnknown = 'code' in data && data.code === 'unknown_name';
-    return isUnknown && this.#outgoingText !== null ? this.#outgoingText.text(name) : name;
+    return {
+      actionId: id,
+      actionName: isUnknown && this.#outgoingText !== null ? this.#outgoingText.text(name) : name,
+    };
   }
 
   /** Runs `body` atomically: if it throws, its events are neither written nor published. */
@@ -249,8 +265,7 @@ export class RunLog {
       runId: this.#runId,
       iteration: this.#iteration,
       at: this.#clock.now(),
-      ...(action === undefined ? {} : { actionId: action.id }),
-      ...(action?.name == null ? {} : { actionName: action.name }),
+      ...this.#labelled(action, data),
       data,
     });
   }

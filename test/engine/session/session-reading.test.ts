@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../../src/domain/json.ts';
 import type { Clock } from '../../../src/domain/ports/clock.ts';
-import { COLLECT, OUTPUTS } from '../../../src/domain/workflow-actions.ts';
+import { OUTPUTS } from '../../../src/domain/workflow-actions.ts';
 import { limits } from '../../../src/domain/limits.ts';
 import { ThreadShare, FairQueue } from '../../../src/domain/fair-queue.ts';
 import { SessionReading } from '../../../src/engine/session/session-reading.ts';
@@ -217,7 +217,12 @@ describe('values read for requests', () => {
       data: anyData({ type, mode: 'async', parameters }) as never,
     });
   const completed = (journal: Journal, run: number, output: Json): number =>
-    journal.append({ ...head(run), type: 'action_completed', data: { output, ms: 1, attempt: 1 } }).seq;
+    journal.append({
+      ...head(run),
+      actionName: 'echo',
+      type: 'action_completed',
+      data: { output, ms: 1, attempt: 1 },
+    }).seq;
 
   test('[R6] whether a run has called a relic so far', async () => {
     const journal = newJournal(openNodeSql());
@@ -239,10 +244,9 @@ describe('values read for requests', () => {
     const run = journal.runs.create({}, 1, 'running');
     queued(journal, 1, 'tool');
     completed(journal, 1, 'a step');
-    const action = { actionId: OUTPUTS, actionName: COLLECT };
     const data = { output: { n: 1 }, ms: 1, attempt: 1 };
     expect(await readingOf(journal).outcome(run)).toMatchObject({ actions: 1, outputs: null });
-    journal.append({ ...head(1), ...action, type: 'action_completed', data });
+    journal.append({ ...head(1), actionId: OUTPUTS, type: 'action_completed', data });
     expect(await readingOf(journal).outcome(run)).toMatchObject({
       actions: 2,
       outputs: { n: 1 },
