@@ -176,7 +176,7 @@ test('[J5] a cancel gives every action a terminal event', async () => {
 test('[J5] a disconnect does not affect the run; the client resumes by id', async () => {
   const session = await newSession();
   const response = await post(`/agent/session/${session}/message`, {
-    content: 'wait 1 second in parallel with 0.2 seconds',
+    content: 'wait 1 second and 0.2 seconds in parallel',
   });
   const first = await events(response, ({ type }) => type === 'action_started');
   const last = Math.max(...first.map(({ seq }) => seq ?? 0));
