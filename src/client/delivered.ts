@@ -1,5 +1,5 @@
 /**
- * What a reader was given already (J4, decision 9).
+ * What a reader was given already (J4).
  *
  * Invariants:
  *  1. Each journaled event passes once, in order.

@@ -18,7 +18,11 @@ export const platformQueue = new FairQueue(platformClock);
 /** Shared by all objects of an isolate. */
 export const platformBodies = new LargeBodies(platformClock);
 
-/** 48 random bits in hex (docs/decisions/023). */
+/**
+ * 48 random bits in hex. A derived session id can be used again after its deletion: the incarnation tells the sessions
+ * apart, so that a late answer or an old token of one never counts for another. Not a secret. Among a million sessions
+ * under one id, two are equal with a probability of 1 in 560; 32 bits would be used up after 77,000.
+ */
 export function newIncarnation(): string {
   return bytesToHex(crypto.getRandomValues(new Uint8Array(6)));
 }
