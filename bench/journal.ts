@@ -46,7 +46,7 @@ const recovery: { readonly actions: number; readonly events: number; readonly ms
 for (const actions of [10, 100, 500, 1_500]) recovery.push(await measureRecovery(actions));
 console.error(recovery);
 const body = report();
-writeSection('Journal', 'npm run bench:journal', body);
+writeSection('Journal', 'npm run bench:journal', body, 1);
 console.log(body);
 
 /** Total writes so far: billed rows (one each, because nothing that a run writes has an additional index), and the size of the file. */

@@ -57,7 +57,7 @@ try {
     sections.push(await planTable(system, model, tokensPerSecond, repeats));
   }
   const text = [calls, ABOUT_PLANS, ...sections].filter((section) => section !== null).join('\n\n');
-  if (only === '') writeSection('MCP', 'npm run bench:mcp', text);
+  if (only === '') writeSection('MCP', 'npm run bench:mcp', text, 2);
   console.log(text);
 } finally {
   child.kill();

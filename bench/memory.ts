@@ -65,4 +65,4 @@ writes summaries is a script that reads its request and keeps the newest facts t
 
 ${sections.join('\n\n')}`;
 console.log(body);
-writeSection('Memory', 'npm run bench:memory', body);
+writeSection('Memory', 'npm run bench:memory', body, 1);

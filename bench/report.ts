@@ -1,28 +1,31 @@
-/** Writes one benchmark's section of docs/benchmarks.md; the other sections stay unchanged. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+/** Writes the table of one benchmark to docs/benchmarks.md; everything else on the page is written by hand. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { PACKAGE_ROOT } from '../cli/project/folders.ts';
 
 const FILE = join(PACKAGE_ROOT, 'docs/benchmarks.md');
-const INTRO = `# Benchmarks
+const TABLE = /(?:^\|.*\n?)+/gm;
 
-Each section is written by the command at its top. The values are medians of one run on a shared machine: compare the
-columns of a table with each other, not with values from another machine.
-`;
-
-/** Replaces the section of this name, or adds it at the end. */
-export function writeSection(name: string, command: string, body: string): void {
+/**
+ * Writes the date, the machine and one table of the report between the marks of this section, or adds the section at the end.
+ *
+ * @param shown which table of the report
+ * @throws RangeError the report has no such table
+ */
+export function writeSection(name: string, command: string, report: string, shown = 0): void {
+  const found = report.match(TABLE)?.[shown];
+  if (found === undefined) throw new RangeError(`the report of ${name} has no table ${shown}`);
   const begin = `<!-- ${name} -->`;
   const end = `<!-- /${name} -->`;
   const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown CPU'}, Node ${process.version}`;
-  const section = `${begin}\n## ${name}\n\n\`${command}\` · ${new Date().toISOString().slice(0, 10)} · ${machine}\n\n${body.trim()}\n${end}`;
-  const before = existsSync(FILE) ? readFileSync(FILE, 'utf8') : INTRO;
+  const section = `${begin}\n${new Date().toISOString().slice(0, 10)} · ${machine}\n\n${found.trim()}\n${end}`;
+  const before = readFileSync(FILE, 'utf8');
   const from = before.indexOf(begin);
   const to = before.indexOf(end);
   const after =
     from === -1 || to === -1
-      ? `${before.trimEnd()}\n\n${section}\n`
+      ? `${before.trimEnd()}\n\n## ${name}\n\n\`${command}\`\n\n${section}\n`
       : `${before.slice(0, from)}${section}${before.slice(to + end.length)}`;
   writeFileSync(FILE, after);
 }

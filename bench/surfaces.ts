@@ -54,7 +54,7 @@ try {
     `An answer of ${ANSWER.length} characters in ${tokensOf(ANSWER).length} tokens, without actions; the model begins after ${FIRST_TOKEN_MS} ms. Medians of ${REPEATS} answers, in turn. Times are milliseconds from the request; in brackets, the ratio to the AI SDK's own server. The first token of our answers is that of a tag, so the first character is some tokens later in the model's text.`,
     ...sections,
   ].join('\n\n');
-  if (only === '') writeSection('Surfaces', 'npm run bench:surfaces', text);
+  if (only === '') writeSection('Surfaces', 'npm run bench:surfaces', text, 2);
   console.log(text);
 } finally {
   server.kill();
