@@ -109,11 +109,6 @@ describe('[K4] the pages list exactly the commands', () => {
     const missing = names.filter((name) => !new RegExp(`\`${name}[\` ]`).test(json));
     expect(missing).toEqual([]);
   });
-
-  test('README.md', () => {
-    const [, line = ''] = /^`cortex` has these commands: ([^]*?)\.\n/m.exec(read('README.md')) ?? [];
-    expect([...line.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name)).toEqual(names);
-  });
 });
 
 test('[K4] every npm script of a command calls the command', () => {
