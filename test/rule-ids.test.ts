@@ -1,9 +1,9 @@
-/** CONTRIBUTING.md explains the rule ids of the tests. */
+/** docs/testing.md explains the rule ids of the tests. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const TABLE = /^\| letter \|[^]*?\n\n/m.exec(readFileSync('CONTRIBUTING.md', 'utf8'))?.[0] ?? '';
+const TABLE = /^\| letter \|[^]*?\n\n/m.exec(readFileSync('docs/testing.md', 'utf8'))?.[0] ?? '';
 const ROWS = [...TABLE.matchAll(/^\| ([A-Z](?:, [A-Z])*) \| (.+?) \|/gm)].map(([, letters = '', subject = '']) => ({
   letters: letters.split(', '),
   subject,
