@@ -29,7 +29,7 @@ export interface Command {
   readonly help: string;
   /** A complete command line. */
   readonly example: string;
-  /** Options besides `--help` and `--json`, which every command has. */
+  /** Its own options; every command also has `--help` and `--json`. */
   readonly options?: NonNullable<ParseArgsConfig['options']>;
   /** Whether it talks to a system: it then also has `--url` and `--key` (default: CORTEX_URL, CORTEX_API_KEY). */
   readonly isRemote?: boolean;

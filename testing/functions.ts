@@ -7,7 +7,7 @@ import { runTool } from '../src/code-tools/run-tool.ts';
 import type { ActionCall, ActionContext } from '../src/executors/executor.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a function in place of a tool or an action gets besides the parameters. */
+/** What a function in place of a tool or an action gets, next to the parameters. */
 export interface CallContext extends Pick<
   ToolContext,
   'signal' | 'idempotencyKey' | 'attempt' | 'session' | 'fetch' | 'progress' | 'artifacts'

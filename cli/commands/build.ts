@@ -10,7 +10,7 @@ export const command: Command = {
   name: 'build',
   summary: `Checks manifests and code tools, and writes them to ${GENERATED}.`,
   usage: '[<folder>]…',
-  help: '  <folder>         further folders with manifests, besides manifests/ and those of CORTEX_MANIFESTS',
+  help: '  <folder>         further folders with manifests, next to manifests/ and those of CORTEX_MANIFESTS',
   example: 'cortex build',
   positionals: [0, MOST_FOLDERS],
   run: async ({ positionals, json, print, tell }) => {

@@ -82,7 +82,7 @@ export async function readRecording(lines: AsyncIterable<string>, wanted: string
   };
 }
 
-/** What the lines of an export say besides the events of one run. */
+/** What the lines of an export say, without the events of one run. */
 class Surroundings {
   readonly places = new Map<string, Place>();
   session = { id: '', agent: '' };

@@ -5,7 +5,7 @@ import type { Comparison } from './compare.ts';
 import type { EvalReport } from './report.ts';
 
 /**
- * What makes the command fail besides errors: `failure`: a run that failed; `worse`: a case that passes less often than in
+ * What makes the command fail, next to errors: `failure`: a run that failed; `worse`: a case that passes less often than in
  * the earlier report; `regression`: the pass rate is lower than in the earlier report, beyond chance.
  */
 export const FAIL_ON = ['failure', 'worse', 'regression'] as const;

@@ -24,7 +24,7 @@ export interface DevVarsIssue {
   readonly message: string;
 }
 
-/** Every setting that a part of the system reads, besides the `TOOL_…` secrets. */
+/** Every setting that a part of the system reads, without the `TOOL_…` secrets. */
 const ALL_SETTINGS: readonly string[] = [
   ...new Set<string>([...WORKER_SETTINGS, ...START_SETTINGS, ...RUNNER_SETTINGS]),
 ];

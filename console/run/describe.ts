@@ -43,7 +43,7 @@ export function overhead(actualMs: number, boundMs: number): string | null {
   return `${percent < 0 ? '' : '+'}${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }
 
-/** What an event says, besides its type and action, in one line: its message or text, or else its data as JSON. */
+/** What an event says, without its type and action, in one line: its message or text, or else its data as JSON. */
 export function summaryOf({ data }: SessionEvent): string {
   const error = 'error' in data && typeof data.error === 'object' ? data.error : null;
   const { code, message, content, response }: Partial<Record<string, unknown>> = { ...data, ...error };

@@ -1,4 +1,4 @@
-/** What the prompt of the session's next message contains besides the conversation: context feeds and variables. */
+/** What the prompt of the session's next message adds to the conversation: context feeds and variables. */
 import { relative } from '../parts/format.ts';
 import { JsonView } from '../parts/json-view.tsx';
 import { Loaded, useLoad } from '../parts/loaded.tsx';

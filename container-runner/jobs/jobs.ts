@@ -3,8 +3,8 @@
  *
  * Owns the running and queued jobs. Does not own their records (the ledger) and their processes (the sandbox).
  * Invariants:
- * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait, besides first jobs of sessions (`#admit`); others are rejected
- *    before anything is recorded.
+ * 1. At most `operatorLimits.running` run and `operatorLimits.queued` wait; a share more may wait for sessions that have no other job
+ *    waiting (`#admit`). Others are rejected before anything is recorded.
  * 2. Queued jobs start in fair order among tenants and sessions (fair-queue.ts).
  * 3. No tenant can use the whole capacity, of running or of queued jobs (fair-share.ts).
  * 4. Every accepted job ends in the ledger exactly once, whatever happens to its sandbox. If the ledger cannot be

@@ -20,7 +20,7 @@ import { fileHash } from './request.ts';
 const readRequest = z.strictObject({ hashes: z.array(fileHash).max(limits.workspaceFiles) });
 const CHUNK_BYTES = 65_536;
 
-/** What a request signs besides its body. */
+/** What a request signs, next to its body. */
 export function signedPart(c: Context): SignedRequest {
   const { pathname, search } = new URL(c.req.url);
   return { method: c.req.method, target: pathname + search, authorization: c.req.header('authorization') ?? null };

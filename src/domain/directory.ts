@@ -46,7 +46,7 @@ export interface DirectoryPage {
   readonly status: SessionStatus | null;
 }
 
-/** What one shard has of a page. */
+/** One shard's part of a page. */
 export type DirectoryRows = ShardRows<DirectoryEntry>;
 
 /** What the lists of all sessions and runs do for one session. Both may be repeated. */

@@ -1,6 +1,6 @@
 /**
  * Every session event (H3), with all that is to be known of it: its members, their types and descriptions; what is text for
- * people (C9), what views have of it (T1), whether a replay produces it again (J2), how it is stored (J6). The types in
+ * people (C9), what views show of it (T1), whether a replay produces it again (J2), how it is stored (J6). The types in
  * event.ts, redaction, views, storage, the OpenAPI document and docs/journal.md are derived from this table.
  *
  * The schemas validate nothing at run time: the compiler checks the code that writes events. What clients import may import
@@ -44,7 +44,7 @@ export type TextIn = true | 'message' | 'excerpt' | 'schema' | { readonly [membe
 /** What views have in place of a value; undefined leaves it out. */
 export type Hide<V = unknown> = (value: V) => V;
 
-/** What a member is, besides its schema. */
+/** What the table knows about a member, next to its schema. */
 export interface MemberRules<V = unknown> {
   /** Null: it holds identifiers, such as ids, names, codes, hashes and paths. They are never changed, because clients use them. */
   readonly text: TextIn | null;
@@ -565,7 +565,7 @@ export function journaledWhere(meets: (row: EventRow) => boolean): (keyof typeof
   return (Object.keys(JOURNALED) as (keyof typeof JOURNALED)[]).filter((type) => meets(EVENTS[type]));
 }
 
-/** Members of every event besides its data. */
+/** Members of every event, without its data. */
 const head = {
   session_id: z.string(),
   run_id: z.string(),

@@ -98,7 +98,7 @@ export function toEvent<T extends EventType>(sessionId: string, seq: number | nu
   return event as unknown as EventOf<T>;
 }
 
-/** Members of a stored event besides its data. */
+/** Members of a stored event, without its data. */
 export type StoredHead = EventHead & { readonly seq: number | null; readonly type: EventType };
 
 /** A piece of an open block's text. */

@@ -27,7 +27,7 @@ export interface ExecutionsPage {
   readonly kind: ExecutionKind | null;
 }
 
-/** What one shard has of a page. */
+/** One shard's part of a page. */
 export type ExecutionRows = ShardRows<ExecutionEntry>;
 
 /** The runs of a session that the index has. */

@@ -610,7 +610,7 @@ export const limits = {
   shapeChars: 400,
   /**
    * Copies of uploaded definitions (Z1): how long one is used without a request to the catalogue, and how long one is used
-   * at most. In between, a message uses it at once and the catalogue is asked behind it. A conversation reads each turn
+   * at most. In between, a message uses it at once, and the catalogue is asked afterwards. A conversation reads each turn
    * for some seconds, so 10 s is one request for a burst of messages; 5 minutes is a pause after which a client expects to
    * wait anyway, and the longest time that a removed manifest or a policy that was made stricter can remain unnoticed.
    */

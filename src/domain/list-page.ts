@@ -6,7 +6,7 @@ export interface DirectoryPosition {
   readonly id: string;
 }
 
-/** What one shard has of a page. */
+/** One shard's part of a page. */
 export interface ShardRows<T> {
   readonly entries: readonly T[];
   /** Entries after this place were not read, because few entries fit the page; null: all were. */

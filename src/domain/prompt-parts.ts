@@ -17,7 +17,7 @@ interface PromptPartSpec {
   readonly heading: string | null;
   readonly purpose: string;
   readonly change: PartChange;
-  /** Names that a replacement may use as `{{name}}`, besides `default`, the built-in text. */
+  /** Names that a replacement may use as `{{name}}`. All may use `default`, the built-in text. */
   readonly placeholders: readonly string[];
   /** Placeholders that a replacement needs, unless it has `{{default}}`. */
   readonly needs: readonly string[];

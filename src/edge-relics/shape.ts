@@ -309,7 +309,7 @@ function replaceTimes(texts: readonly (readonly Token[])[]): number | null {
   return longestOf(callsOf(texts, ['REPLACE']).flatMap((call) => (call.length < 3 ? [] : [literalBytes(call[2])])));
 }
 
-/** Bytes that formats such as `%5.2f` add, besides their arguments; `*` would take a width from a value. */
+/** Bytes that formats such as `%5.2f` add to those of their arguments; `*` would take a width from a value. */
 function formatBytes(texts: readonly (readonly Token[])[]): number | null {
   let most = 0;
   for (const call of callsOf(texts, ['PRINTF', 'FORMAT'])) {

@@ -21,7 +21,7 @@ export function expiryOf(c: Context<SessionEnv>): StreamExpiry | null {
   return at === undefined ? null : { clock: c.env.clock, at: Number(at) };
 }
 
-/** What the caller may have of the session; null: everything. A token with `view` has less, unless it also has `read` (T1). */
+/** The view with which the caller reads the session; null: everything. A token with `view` has less, unless it also has `read` (T1). */
 export function viewFor(c: Context<SessionEnv>): SessionView | null {
   return c.req.header(SCOPES_HEADER) !== undefined && hasScope(c, 'view') && !hasScope(c, 'read') ? VIEW : null;
 }

@@ -16,7 +16,7 @@ import { sniffMediaType } from '../policies/media-type.ts';
 
 /** Bytes that are compressed in one turn. */
 const PIECE_BYTES = 65_536;
-/** Cost of a file besides its bytes, and of each further piece, as bytes. */
+/** The fixed cost of a file, and of each further piece, counted in bytes. */
 const ENTRY_BYTES = 4_096;
 /** What the dates of the format can say, epoch milliseconds: 1980 to 2099, in any time zone. */
 const FIRST_DATE = Date.UTC(1980, 0, 2);

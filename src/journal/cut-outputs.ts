@@ -3,7 +3,7 @@ import { limits } from '../domain/limits.ts';
 import type { StoredEvent } from './event-rows.ts';
 import { wasRedacted } from './raw-data.ts';
 
-/** An output that was redacted may be longer than what readers have of it. */
+/** A redacted output may be longer than the part that readers get. */
 export function withCutOutput(stored: StoredEvent): StoredEvent {
   const { event, state } = stored;
   if (event.type !== 'action_completed' || !wasRedacted(state)) return stored;

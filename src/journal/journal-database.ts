@@ -108,7 +108,7 @@ export class JournalDatabase {
   }
 
   hasRoomFor(bytes: number): boolean {
-    // Reading the size is a query. Far below the limit, that of a few statements ago decides in the same way.
+    // Reading the size is a query. Far below the limit, the size of a few statements ago is exact enough.
     const known = this.#size;
     const isClose = known !== null && known.bytes < limits.sessionBytes / 2 && this.#statements < known.until;
     const size = isClose ? known.bytes : this.#storage.sizeBytes();

@@ -1,5 +1,5 @@
 /**
- * What a session notes about itself for later hosts: what the lists of all sessions have of it, how far its export is.
+ * What a session notes about itself for later hosts: its entry in the lists of all sessions, and how far its export is.
  *
  * All notes are one column of the session's row: a table, or the platform's key-value storage, would cost every session tens
  * of KiB of memory and another statement. So they are few and short, and end with the session.

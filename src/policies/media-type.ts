@@ -5,7 +5,7 @@ interface Signature {
   readonly type: string;
   /** Bytes at their offset, as hexadecimal. */
   readonly bytes: readonly (readonly [offset: number, hex: string])[];
-  /** Formats that are stored in this one, besides itself. */
+  /** Other formats that are stored in this one. */
   readonly contains?: RegExp;
 }
 

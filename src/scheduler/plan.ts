@@ -177,7 +177,7 @@ function inOrder(nodes: readonly PlanNode[]): PlanNode[] {
   return sorted(nodes);
 }
 
-/** As many as can be ordered: those on a cycle, and those behind it, are missing. */
+/** As many as can be ordered: those on a cycle, and those that depend on one, are missing. */
 function sorted(nodes: readonly PlanNode[]): PlanNode[] {
   interface Entry {
     readonly node: PlanNode;

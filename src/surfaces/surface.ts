@@ -258,7 +258,7 @@ export interface SurfaceError {
 
 export interface Surface {
   readonly name: SurfaceName;
-  /** Headers of a stream besides those of every event stream. */
+  /** Headers of a stream, added to those of every event stream. */
   readonly streamHeaders: Readonly<Record<string, string>>;
   readonly fold: (run: FoldedRun) => Fold;
   /**

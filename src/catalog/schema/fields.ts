@@ -57,7 +57,7 @@ export const redact = z
 /** Whether programs see the files of the session (C7). */
 export const workspace = z.enum(['none', 'session']);
 
-/** Protocols that other programs call it with, besides our own (E4). */
+/** Other programs' protocols through which it can be called (E4). */
 export const expose = z.literal('mcp', { error: 'must be mcp' });
 
 /** Any JSON value. The input was parsed from YAML or JSON, so its values need no validation. */

@@ -1,12 +1,12 @@
 /**
- * What an isolate knows of the catalogues of its namespaces, so that a message does not wait for the catalogue's object,
+ * The copies of definitions that an isolate keeps for its namespaces, so that a message does not wait for the catalogue's object,
  * which may be on another continent (Z1).
  *
  * Owns the copies and the rules of their age. Does not own the catalogue or the request to it: `ask` is a port.
  *
  * Invariants:
  *  1. A copy is used without a request for `limits.manifestStalenessMs` after it was asked for; after that it is used at
- *     once and asked for again behind the message; after `limits.manifestMaxAgeMs` the message waits for the catalogue.
+ *     once and asked for again afterwards; after `limits.manifestMaxAgeMs` the message waits for the catalogue.
  *  2. A copy that was asked for before a known change of its catalogue is not used, and neither is one whose time is in the
  *     future, because the clock was set back.
  *  3. Copies are values, and no promise is shared: a request must not wait for another request of its isolate.
@@ -34,7 +34,7 @@ interface Lookup {
   readonly key: string;
   /** Another copy, which is read only if the isolate has none. Default: there is none. */
   readonly known?: () => CachedText | null;
-  /** The latest change that the session has used a definition of: it does not go back behind it. Default: none. */
+  /** The latest change from which the session has used a definition: it never uses an older one. Default: none. */
   readonly seen?: number;
   readonly ask: () => Promise<string | null>;
   /** Keeps the request alive for work that nothing waits for; the work never rejects. */

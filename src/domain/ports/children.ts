@@ -41,7 +41,7 @@ export interface ChildRequest {
 /** A caller of `POST /events/{event}` gets the sessions and can follow them; these two have no such caller. */
 export type AutomaticTrigger = 'schedule' | 'webhook';
 
-/** How a workflow was started that is not a child: what its request has besides the inputs. */
+/** How a workflow was started that is not a child: the members of its request without the inputs. */
 export type StartedBy = Pick<ChildRequest, 'trigger' | 'trace'>;
 
 /** How a child ended. */

@@ -15,7 +15,7 @@ import type { EventBatch } from '../../engine/session/broadcaster.ts';
 import type { ForkPage } from '../../engine/session/session-fork.ts';
 import { childEnd } from '../../engine/session/child-end.ts';
 import { DirectoryOutbox } from '../../engine/session/directory-outbox.ts';
-import { notesOf } from '../../engine/session/notes-of.ts';
+import { objectNotes } from '../../engine/session/object-notes.ts';
 import { pinsInUse } from '../../engine/session/run-setup.ts';
 import { listedSession } from '../../engine/session/run-listing.ts';
 import { SessionAlarm } from '../../engine/session/session-alarm.ts';
@@ -214,7 +214,7 @@ export class SessionObject extends DurableObject<Env> implements SessionRpc {
   /** The key-value storage of a plain session stays empty: its first key would cost more memory than its notes. */
   #openNotes(): NoteStorage {
     const session = this.#opened;
-    return session instanceof EngineError ? this.ctx.storage.kv : notesOf(() => session.notes, this.ctx.storage.kv);
+    return session instanceof EngineError ? this.ctx.storage.kv : objectNotes(() => session.notes, this.ctx.storage.kv);
   }
 
   #openDirectory(): DirectoryOutbox {

@@ -497,7 +497,7 @@ export class Segments {
   }
 }
 
-/** What readers have of a block. */
+/** The part of a block that readers have. */
 function shownOf({ redacted, content, shown }: Block): string {
   return redacted === null ? content : shown;
 }

@@ -17,7 +17,7 @@ import type { NativeCall } from '../../protocol/native/tool-calls.ts';
 import type { SchedulerInput } from '../../scheduler/types.ts';
 import type { LookupResult } from '../actions/outcome-cache.ts';
 
-/** What called a model besides the generation. */
+/** Who called a model, if it was not the generation. */
 export type UsageOf = { readonly action: ActionKey } | { readonly feed: true };
 
 export type ToolCallDelta = Extract<ModelDelta, { type: 'tool_call' }>;

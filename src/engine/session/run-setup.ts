@@ -167,7 +167,7 @@ export function policiesOfRun(
   return policyLists(ports.policies ?? [], inherited, agent, recordOf(ports));
 }
 
-/** The input with what a parent has bound the session to: in every run of a child, that of the first one (C9). */
+/** The input with the lists of policies that bind a child: those of its first run, in every run (C9). */
 export function boundInput({ journal }: Pick<SessionPorts, 'journal'>, input: RunRecord['input']): RunRecord['input'] {
   return journal.record?.kind === 'child' ? (journal.runs.get(1)?.input ?? input) : input;
 }

@@ -336,7 +336,7 @@ export class SessionRuns {
     this.#scope.recoveryQueue.end(workOf(run));
   }
 
-  /** A run is still open in the journal, and nothing continues it: those behind it wait until it is recovered. */
+  /** A run is still open in the journal, and nothing continues it: later runs wait until it is recovered. */
   #lose(): void {
     this.#hasLost = true;
     this.#orphaned();
@@ -483,7 +483,7 @@ export class SessionRuns {
     active.release();
     active.returnRest();
     try {
-      // Those behind it would have what it has not done yet: they begin when it was recovered.
+      // If it is not over, it is recovered first: later runs need what it still does.
       if (isOver) this.next();
     } catch (fault) {
       // The start cannot be written: the run has no owner until it is recovered.

@@ -220,7 +220,7 @@ export const plan = z.object({
         name: name.unwrap().describe('What the action calls'),
         parameters: jsonObject.describe('As written'),
         depends_on: actionIds,
-        output_key: z.string().nullable().describe('The name for references, besides the id'),
+        output_key: z.string().nullable().describe('Another name for references, next to the id'),
         embedded_in_thought: flag('Whether it is inside a thought'),
         repaired: flag('Whether its body was not strict JSON and was repaired'),
         estimate_ms: z.number().describe('Estimated duration in milliseconds'),

@@ -64,7 +64,7 @@ sessionOperation(
 );
 
 /**
- * The runs of a page: the newest ones of a branch, or those before a run, which has only one branch behind it.
+ * The runs of a page: the newest ones of a branch, or those before a run; what precedes a run is on one branch.
  *
  * @throws EngineError `unknown_run`; `invalid_request` if the run is not on the branch that is asked for
  */

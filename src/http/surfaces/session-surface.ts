@@ -351,7 +351,8 @@ async function settle(c: Context<SessionEnv>, surface: SurfaceName, command: Run
 }
 
 /**
- * Settles what a message brings besides, if it can: it is of the run before, and the message counts in any case.
+ * Answers and decisions that were sent with a message settle what the previous run waits for. If they are refused, the
+ * message is still accepted.
  *
  * @throws any fault of the system
  */

@@ -4,7 +4,7 @@ import type { Attachment } from '../../domain/ports/model.ts';
 import type { ReportFile } from './chat-turn.ts';
 import { escapeReservedTags, sanitizeText } from './escape-reserved-tags.ts';
 
-/** What the model gets of the files of a conversation beside their placeholders. */
+/** The files of a conversation that the model gets, next to their placeholders. */
 export interface ShownFiles {
   /** The files whose bytes are in the request, each with what is sent for it. */
   readonly attached: ReadonlyMap<Attachment, Attachment>;

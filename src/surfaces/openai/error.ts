@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { LOST } from '../surface.ts';
 import type { StreamEnd, SurfaceError } from '../surface.ts';
 
-/** @param type what clients show besides the message; the stable code is `code` */
+/** @param type clients show it with the message; the stable code is `code` */
 export function errorBody(message: string, code: string, type = 'server_error'): { readonly error: JsonObject } {
   return { error: { message, type, param: null, code } };
 }

@@ -6,7 +6,7 @@
  *  2. It is sent when everything that the host has written before is durable, as the platform guarantees.
  */
 import type { Logger } from '../../../src/domain/log.ts';
-import { notesOf } from '../../../src/engine/session/notes-of.ts';
+import { objectNotes } from '../../../src/engine/session/object-notes.ts';
 import type { Session } from '../../../src/engine/session/session.ts';
 import { TelemetryOutbox } from '../../../src/telemetry/outbox.ts';
 import type { SendResult, Signal } from '../../../src/telemetry/outbox.ts';
@@ -32,7 +32,7 @@ export class WorldCollector {
   /** As a host has it. */
   outboxOf(life: Life, session: Session, log: Logger): TelemetryOutbox {
     return new TelemetryOutbox({
-      storage: notesOf(() => session.notes, life.notes),
+      storage: objectNotes(() => session.notes, life.notes),
       clock: life.clock,
       journal: () => session.telemetry,
       read: ({ after, until, since }) => {

@@ -12,7 +12,7 @@ import { incarnationIn } from '../../../src/domain/session.ts';
 import type { SessionRecord } from '../../../src/domain/session.ts';
 import { DirectoryOutbox } from '../../../src/engine/session/directory-outbox.ts';
 import { limits } from '../../../src/domain/limits.ts';
-import { notesOf } from '../../../src/engine/session/notes-of.ts';
+import { objectNotes } from '../../../src/engine/session/object-notes.ts';
 import { SessionDeletion } from '../../../src/engine/session/session-deletion.ts';
 import { listedSession } from '../../../src/engine/session/run-listing.ts';
 import { SessionAlarm } from '../../../src/engine/session/session-alarm.ts';
@@ -186,7 +186,7 @@ export class Host {
     const { directory } = this.#around;
     if (directory === null) return null;
     return new DirectoryOutbox({
-      storage: notesOf(() => this.session.notes, this.life.notes),
+      storage: objectNotes(() => this.session.notes, this.life.notes),
       current: () => listedSession(this.session),
       index: () => directory.of(this.life),
       clock: this.life.clock,

@@ -8,9 +8,9 @@ export interface TextForm {
   readonly prefix: 'msg' | 'rs';
   readonly item: (id: string, status: ItemStatus, parts: JsonObject[]) => JsonObject;
   readonly part: (text: string) => JsonObject;
-  /** What frames of the part have besides the item. */
+  /** Members of the part's frames, next to the item. */
   readonly place: JsonObject;
-  /** What frames of the text have besides. */
+  /** Further members of the text's frames. */
   readonly extra: JsonObject;
   /** The frames, in order. */
   readonly frames: { readonly [Name in 'begin' | 'delta' | 'text' | 'end']: string };

@@ -1,6 +1,6 @@
 /** Where the notes of a session's object are (C6). */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { notesOf } from '../../../src/engine/session/notes-of.ts';
+import { objectNotes } from '../../../src/engine/session/object-notes.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { NoteStorage, SqlDatabase } from '../../../src/domain/ports/storage.ts';
 import { SESSION_RECORD } from '../../journal/journal-kit.ts';
@@ -35,7 +35,7 @@ let notes: NoteStorage;
 /** The next host of the object. */
 function open(): void {
   journal = new Journal(db);
-  notes = notesOf(() => (journal.record === null ? null : journal.notes), object);
+  notes = objectNotes(() => (journal.record === null ? null : journal.notes), object);
 }
 
 beforeEach(() => {

@@ -8,7 +8,7 @@ import type { NoteStorage } from '../../domain/ports/storage.ts';
  * @param ofSession returns null if the object has no session
  * @param ofObject outlives the session
  */
-export function notesOf(ofSession: () => NoteStorage | null, ofObject: NoteStorage): NoteStorage {
+export function objectNotes(ofSession: () => NoteStorage | null, ofObject: NoteStorage): NoteStorage {
   const drop = (key: string): void => {
     // The platform creates its table also for the deletion of a key that does not exist.
     if (ofObject.get(key) !== undefined) ofObject.delete(key);
