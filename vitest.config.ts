@@ -64,7 +64,7 @@ const FIRST = [
 /** What the package's entry points are in this repository. */
 const sourceOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** The Worker of this repository, with its optional bindings (docs/operations.md). */
+/** The Worker of this repository, with its optional bindings (docs/deploy.md). */
 const worker = (): ReturnType<typeof cloudflareTest> =>
   cloudflareTest({
     main: './src/worker.ts',

@@ -359,7 +359,7 @@ ${table(
 
 Rows still cost most: two for an action, two for a block, and five for the run, its beginning, its end and its prompt. The rest is the time
 during which the object waits for the model. Rows are those of the journal: a session also writes its entry in the
-[list of sessions](operations.md#list-of-sessions). Rows read are the rows that queries returned.
+[list of sessions](deploy.md#list-of-sessions). Rows read are the rows that queries returned.
 
 ### Opening a session
 

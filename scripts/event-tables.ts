@@ -1,6 +1,6 @@
 /**
  * Writes the generated parts of the documentation: the tables of events in docs/journal.md, of error codes in
- * docs/runs.md, of metrics in docs/observability.md, of settings in docs/operations.md, the routes in docs/http.md, the parts of the prompt in
+ * docs/runs.md, of metrics in docs/observability.md, of settings in docs/configure.md, the routes in docs/http.md, the parts of the prompt in
  * docs/prompt.md, and the calculation in docs/scale.md: npm run docs
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ if (import.meta.main) {
     ['journal', withEventTables],
     ['runs', withErrorTable],
     ['observability', withMetricTable],
-    ['operations', withSettingTable],
+    ['configure', withSettingTable],
     ['http', withHttpReference],
     ['prompt', withPromptTables],
     [

@@ -1,4 +1,4 @@
-/** The entry with runners as Cloudflare Containers: `--env containers` (docs/operations.md). */
+/** The entry with runners as Cloudflare Containers: `--env containers` (docs/runner-operations.md). */
 export { RunnerContainer } from './durable/runner-container.ts';
 export * from './worker.ts';
 export { default } from './worker.ts';

@@ -226,7 +226,7 @@ function dispatchTable(figures: readonly DispatchFigures[]): string {
 
 const FAN_OUT_WORDS = `A model writes 64 HTTP calls of five seconds in one generation, at 1,000 tokens per second, with free slots for all of them. The
 limits are those of \`PLATFORM_LIMITS=paid\`
-([operations](operations.md#wide-fan-outs)): six connections that wait for their headers, of the session's object and of each of
+([fan-outs](deploy.md#wide-fan-outs)): six connections that wait for their headers, of the session's object and of each of
 its helpers. The last row is computed: the same bound with six slots. Target: 1.1 times the bound.`;
 
 function fanOutTable(figures: readonly FanOutFigures[]): string {

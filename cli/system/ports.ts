@@ -1,4 +1,4 @@
-/** The ports of a system on this machine (docs/operations.md): their defaults, and how they are written. */
+/** The ports of a system on this machine (docs/configure.md): their defaults, and how they are written. */
 import { UsageError } from '../command.ts';
 import { visible } from '../terminal/visible.ts';
 import type { StartSettings } from './start-settings.ts';

@@ -1,4 +1,4 @@
-/** Reads the settings of the whole system (docs/operations.md) and assigns them to services. */
+/** Reads the settings of the whole system (docs/configure.md) and assigns them to services. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

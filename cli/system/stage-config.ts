@@ -87,6 +87,6 @@ function variableOf(written: string): [string, string] {
     throw new Error(`${name} is a secret: set it with npx wrangler secret put ${name} -c <file>`);
   }
   const known: readonly string[] = WORKER_SETTINGS;
-  if (!known.includes(name)) throw new Error(`${name} is not a setting of the Worker (docs/operations.md)`);
+  if (!known.includes(name)) throw new Error(`${name} is not a setting of the Worker (docs/configure.md)`);
   return [name, value];
 }

@@ -29,7 +29,7 @@ export function startScreen({ url, health, keys, hidden, stateDir, manifests, ex
     `  ${pc.dim('model')}     ${health.model}`,
     `  ${pc.dim('sandbox')}   ${describeRunner(health.runner, external)}`,
     `  ${pc.dim('auth')}      ${describeKeys(keys)}`,
-    ...hidden.map((line) => pc.yellow(`            ${line} (docs/operations.md, From no keys to keys)`)),
+    ...hidden.map((line) => pc.yellow(`            ${line} (docs/configure.md, From no keys to keys)`)),
     `  ${pc.dim('state')}     ${stateDir}`,
     ...[
       ...(health.set_aside ?? []).map((file) => ({ file, part: 'worker' })),

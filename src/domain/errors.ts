@@ -14,7 +14,7 @@ interface ErrorRow {
 
 /**
  * Every code that an HTTP client can receive, with its status, retry class and title (H4): codes of refused requests,
- * and codes of failed runs. docs/operations.md has this table.
+ * and codes of failed runs. docs/runs.md has this table.
  */
 export const ERROR_TABLE = {
   invalid_request: { status: 400, retry: 'no', title: 'Invalid request' },

@@ -1,4 +1,4 @@
-/** The operator's log: a closed set of events with their fields (X5, docs/operations.md). */
+/** The operator's log: a closed set of events with their fields (X5, docs/observability.md). */
 
 export type LogLevel = 'info' | 'warn' | 'error';
 

@@ -1,5 +1,5 @@
 /**
- * Plans of the platform, and what an invocation may do on each (docs/operations.md). An invocation is a request, an RPC call
+ * Plans of the platform, and what an invocation may do on each (docs/deploy.md). An invocation is a request, an RPC call
  * or an alarm. All requests of one object share its connections.
  */
 import { limits } from './limits.ts';

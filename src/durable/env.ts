@@ -57,7 +57,7 @@ export interface Env extends Variables {
   readonly STATUS: Objects<StatusRpc>;
   /** Workers AI, in the environment `workers-ai` only (wrangler.toml). */
   readonly AI?: AiBinding;
-  /** Large files of messages (docs/operations.md); without it, all files are in the sessions' databases. */
+  /** Large files of messages (docs/deploy.md); without it, all files are in the sessions' databases. */
   readonly FILES?: R2Bucket;
   /** Runners as Cloudflare Containers, in the environment `containers` only (wrangler.toml). */
   readonly RUNNERS?: DurableObjectNamespace;

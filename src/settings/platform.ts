@@ -1,4 +1,4 @@
-/** The platform's plan, and whether its limits are enforced here (Z3, docs/operations.md). Pure. */
+/** The platform's plan, and whether its limits are enforced here (Z3, docs/deploy.md). Pure. */
 import { EngineError } from '../domain/errors.ts';
 import { nearestNames } from '../domain/nearest.ts';
 import { PLATFORM_PLANS } from '../domain/platform-plan.ts';

@@ -1,12 +1,12 @@
 /**
  * The settings that the Worker reads from its environment, in addition to the `TOOL_…` secrets (H8): the type of the
- * environment, what `npm start` passes on, and the table in docs/operations.md follow from this one.
+ * environment, what `npm start` passes on, and the table in docs/configure.md follow from this one.
  *
  * To add a setting: a row here, its check in setting-checks.ts, and a member of `Settings` in settings.ts.
  */
 
 interface SettingRow {
-  /** As docs/operations.md says it. */
+  /** As docs/configure.md says it. */
   readonly default: string;
   /** Likewise; Markdown. */
   readonly meaning: string;
@@ -64,7 +64,7 @@ const SETTING_TABLE = rowsOf({
   },
   RUNNER_INSTANCES: {
     default: '1',
-    meaning: 'number of runners as [Cloudflare Containers](#cloudflare-containers), up to 20',
+    meaning: 'number of runners as [Cloudflare Containers](runner-operations.md#cloudflare-containers), up to 20',
   },
   RUNNER_ACCESS_ID: {
     default: 'none',
@@ -86,12 +86,12 @@ const SETTING_TABLE = rowsOf({
   PLATFORM_PLAN: {
     default: '`paid`',
     meaning:
-      'the Workers plan of the account, `free` or `paid`: the number of [outbound requests](#platform-limits) that the Worker makes before a request fails with `platform_limit`',
+      'the Workers plan of the account, `free` or `paid`: the number of [outbound requests](deploy.md#platform-limits) that the Worker makes before a request fails with `platform_limit`',
   },
   PLATFORM_LIMITS: {
     default: 'none',
     meaning:
-      '`free` or `paid`: `npm start` [enforces the limits of this plan](#enforce-the-limits-locally). A deployment logs it as invalid and ignores it',
+      '`free` or `paid`: `npm start` [enforces the limits of this plan](deploy.md#enforce-the-limits-locally). A deployment logs it as invalid and ignores it',
   },
   DEBUG_PROMPTS: {
     default: 'admin keys only',

@@ -27,7 +27,7 @@ function documented(file: string, heading: string): string[] {
   });
 }
 
-const general = documented('docs/operations.md', '## Settings');
+const general = documented('docs/configure.md', '## Settings');
 const ofRunner = documented('docs/runner.md', '## Settings');
 const read = new Set<string>([
   ...WORKER_SETTINGS,
@@ -60,7 +60,7 @@ describe('[H8] the tables of settings', () => {
   });
 
   test('is what the code says', () => {
-    const page = readFileSync(join(PACKAGE_ROOT, 'docs/operations.md'), 'utf8');
+    const page = readFileSync(join(PACKAGE_ROOT, 'docs/configure.md'), 'utf8');
     expect(page).toBe(withSettingTable(page));
   });
 

@@ -1,6 +1,6 @@
 /**
  * The most expensive inputs that one tenant can send to parsers, evaluations and stores, within their limits and just
- * past them. `npm run bench:neighbours` sends them all; docs/operations.md lists the limits.
+ * past them. `npm run bench:neighbours` sends them all; docs/configure.md lists the limits.
  */
 import { limits } from '../../src/domain/limits.ts';
 

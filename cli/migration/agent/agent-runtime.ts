@@ -39,8 +39,7 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   trim: MEMORY,
   prompt_building: 'the prompt always describes parameters and results, and protocol.form makes it shorter',
   retry: 'failed calls of a model are repeated by the runtime (docs/models.md)',
-  sandbox:
-    "code and scripts run in the runner's sandbox, which has no access to files of the machine (docs/operations.md)",
+  sandbox: "code and scripts run in the runner's sandbox, which has no access to files of the machine (docs/runner.md)",
   extends: 'an agent inherits nothing; copy the fields that it needs',
   config: 'write environment: {variables}',
   'environment.env_file':
