@@ -5,6 +5,8 @@ import { isJsonObject, parseObject } from '../../src/domain/json.ts';
 import type { Json, JsonObject } from '../../src/domain/json.ts';
 import { limits } from '../../src/domain/limits.ts';
 import type { RunStatus } from '../../src/domain/session.ts';
+import { fold } from '../../src/view/reduce.ts';
+import { emptyView } from '../../src/view/run-view.ts';
 import { recordedRun } from '../terminal/recorded-run.ts';
 import type { Turn } from './dataset.ts';
 
@@ -195,19 +197,12 @@ class Surroundings {
   }
 }
 
+/** Those that have completed, with the parameters that were executed. */
 function actionsIn(events: readonly SessionEvent[]): RecordedAction[] {
-  const actions = new Map<string, { action: RecordedAction; hasCompleted: boolean }>();
-  for (const event of events) {
-    const { action_id: id = '', action_name: name } = event;
-    const known = actions.get(id);
-    if (event.type === 'action_queued') {
-      const { type, parameters } = event.data;
-      actions.set(id, { action: { type, name: name ?? type, parameters }, hasCompleted: false });
-    } else if (event.type === 'action_started' && known !== undefined && event.data.parameters !== undefined) {
-      known.action = { ...known.action, parameters: event.data.parameters };
-    } else if (event.type === 'action_completed' && known !== undefined) known.hasCompleted = true;
-  }
-  return [...actions.values()].filter(({ hasCompleted }) => hasCompleted).map(({ action }) => action);
+  const { actions } = events.reduce((view, event) => fold(view, event), emptyView(''));
+  return actions.flatMap(({ status, type, name, parameters }) =>
+    status === 'completed' && type !== null ? [{ type, name: name ?? type, parameters: parameters ?? {} }] : [],
+  );
 }
 
 /** One answer for all requests, as a case has it. @param notes gets what a case cannot repeat */
