@@ -7,7 +7,6 @@ import { bundled } from '../../support/bundled.ts';
 import { translateCommand } from '../../../cli/migration/workflow/workflow-commands.ts';
 import { translateCondition, translateText } from '../../../cli/migration/workflow/workflow-references.ts';
 import type { Meaning } from '../../../cli/migration/workflow/workflow-references.ts';
-import { lacks } from '../../support/programs.ts';
 
 const RELIC = 'kind: Relic\nversion: "1"\nname: store\nsummary: s\nimplementation: {type: edge, store: kv}\n';
 const AGENT = 'kind: Agent\nversion: "1"\nname: planner\nsummary: s\npersona: p\n';
@@ -357,18 +356,16 @@ describe('[M1] references of the original', () => {
     expect(translateCommand(written, NAMES)).toEqual({ command: written, inputs: {} });
   });
 
-  test
-    .skipIf(lacks('cat'))
-    .each([
-      'printf "[%s]" ${a.x}',
-      'printf "[%s]" "${a.x}"',
-      "printf '[%s]' '${a.x}'",
-      'printf "[%s]" "$(printf %s "${a.x}")"',
-      'printf "[%s]" "$(printf %s \'${a.x}\')"',
-      "# don't\nprintf '[%s]' ${a.x}",
-      'for i in 1; do printf "[%s]" ${a.x}; done # it\'s',
-      '(printf "[%s]" "${HOME}"${a.x}) | cat',
-    ])('[P14] in the command %j, the shell reads any value as one word', (written) => {
+  test.each([
+    'printf "[%s]" ${a.x}',
+    'printf "[%s]" "${a.x}"',
+    "printf '[%s]' '${a.x}'",
+    'printf "[%s]" "$(printf %s "${a.x}")"',
+    'printf "[%s]" "$(printf %s \'${a.x}\')"',
+    "# don't\nprintf '[%s]' ${a.x}",
+    'for i in 1; do printf "[%s]" ${a.x}; done # it\'s',
+    '(printf "[%s]" "${HOME}"${a.x}) && :',
+  ])('[P14] in the command %j, the shell reads any value as one word', (written) => {
     const value = '* $(echo no) `id` "\' ; exit 3\n-x';
     const made = translateCommand(written, NAMES);
     if ('reason' in made) throw new Error(made.reason);

@@ -96,9 +96,8 @@ function offered(): (readonly [agent: string, message: string])[] {
       const messages = Array.from(example.matchAll(quoted), ([, long, short = '']) => long ?? short);
       return messages.filter((message) => message !== agent).map((message) => [agent, message] as const);
     });
-  const readme = /"content": "(compute [^"]+)"/.exec(readFileSync('README.md', 'utf8'))?.[1] ?? '';
-  expect([agents.length, listed.length, readme.length].map((count) => count > 0)).toEqual([true, true, true]);
-  return [...agents, ...listed, ['assistant', readme], ...TOUR.map(({ agent, message }) => [agent, message] as const)];
+  expect([agents.length, listed.length].map((count) => count > 0)).toEqual([true, true]);
+  return [...agents, ...listed, ...TOUR.map(({ agent, message }) => [agent, message] as const)];
 }
 
 test.each(offered().filter(([agent]) => agent !== 'eval_judge'))(
