@@ -65,6 +65,23 @@ const CONDITIONS: readonly (readonly [condition: string, isTrue: boolean])[] = [
   ['@.text == @.same && @.text.contains("xy")', true],
 ];
 
+/** Those that a policy cannot judge: they compare the size of null, calculate with it, or call a function of it. */
+const UNKNOWN_TO_POLICIES: ReadonlySet<string> = new Set([
+  '@.nothing > 3',
+  '@.absent < 3 || @.absent >= 3',
+  '@.absent + 1 == null',
+  '@.absent.size() == 0',
+  '@.absent.contains("x") || @.absent.startsWith("x")',
+]);
+
+/** The same for a policy; null: it cannot be judged, and denies. */
+export function policyConditions(name: string): (readonly [condition: string, isTrue: boolean | null])[] {
+  return CONDITIONS.map(([condition, isTrue]) => [
+    condition.replaceAll('@', name),
+    UNKNOWN_TO_POLICIES.has(condition) ? null : isTrue,
+  ]);
+}
+
 /** The conditions with this name of the values. */
 export function valueConditions(name: string): (readonly [condition: string, isTrue: boolean])[] {
   return CONDITIONS.map(([condition, isTrue]) => [condition.replaceAll('@', name), isTrue]);

@@ -43,8 +43,8 @@ interface Around {
 /** What an evaluation charges. */
 export type ConditionMeter = Pick<WorkMeter, 'charge' | 'chargeChars'>;
 
-/** Charges every later evaluation of the tree. Call it once per tree. */
-export function chargeCondition(tree: ASTNode, meter: ConditionMeter): void {
+/** Charges every later evaluation of the tree. Call it once per tree. @param isStrict what null means (null-values.ts) */
+export function chargeCondition(tree: ASTNode, meter: ConditionMeter, isStrict = false): void {
   const known = new Set<object>();
   /** Nodes whose value is asked to be true or false. */
   const asked = new Set<unknown>();
@@ -64,7 +64,7 @@ export function chargeCondition(tree: ASTNode, meter: ConditionMeter): void {
       observe(part, 'handle', {
         before: (values) => {
           chargeWork(part, values, meter);
-          return resultOfNull(part, values);
+          return resultOfNull(part, values, isStrict);
         },
         failed,
       });

@@ -23,6 +23,8 @@ export interface Dialect {
   readonly prepare: (expression: string) => string;
   /** Whether messages leave out the expression, and values in errors of the library that are not in it. */
   readonly isDiscreet: boolean;
+  /** Whether null has no size and gives no results (null-values.ts). */
+  readonly isStrict: boolean;
   /** A further issue with a node of the syntax tree; null if there is none. */
   readonly inspect: (node: ASTNode, isBound: (name: string) => boolean) => string | null;
 }
@@ -34,6 +36,7 @@ export const COMMON: Omit<Dialect, 'environment'> = {
   ]),
   prepare: (expression) => expression,
   isDiscreet: false,
+  isStrict: false,
   inspect: () => null,
 };
 
@@ -124,8 +127,12 @@ export function readExpression(
     if (!found.asksType && found.types.length > 0) {
       for (const { name, path } of found.types) addUse(found.uses, name, path);
       parsed = environment.parse(withAliases(source, found.types));
+      // The names and functions of this tree are checked, and looked up, like those of the first one.
+      const names: Findings = { uses: new Map(), types: [], asksType: false };
+      const issue = inspect(parsed.ast, { dialect, found: names, bound: new Set(), nested: false, path: [] });
+      if (issue !== null) return { ok: false, message: `${issue.replaceAll(ALIAS, '')}${quoted(expression, dialect)}` };
     }
-    if (meter !== null) chargeCondition(parsed.ast, meter);
+    if (meter !== null) chargeCondition(parsed.ast, meter, dialect.isStrict);
     return {
       ok: true,
       uses: found.uses,

@@ -3,6 +3,9 @@
  *
  * Null is equal to null only. It is neither smaller nor greater than any value, is false where true or false is asked, is
  * an empty list where a list is read, and has the size 0. A calculation with null, and a function of it, give null.
+ *
+ * A policy is strict: a value that is not there cannot be said to be small or harmless. To compare the size of null, to
+ * calculate with it, and a function of it are errors there, so that the action is denied.
  */
 
 /** A node of the library's syntax tree; `handle` and `evaluate` are set by its type check. */
@@ -17,13 +20,19 @@ export interface LibraryNode {
 /** Functions that take null as a value. */
 const TAKES_NULL: ReadonlySet<string> = new Set(['type', 'dyn', 'text']);
 
+/** Operators that have no result for null in a policy: the library's own error counts. */
+const STRICT: ReadonlySet<string> = new Set(['<', '<=', '>', '>=', '+', '-', '*', '/', '%', '-_', 'call', 'rcall']);
+
 /**
  * What an operator or a function gives if a value of it is null or absent; undefined: its own result counts.
  *
  * @param values what the node works on; null as a list becomes an empty one
+ * @param isStrict whether the condition is that of a policy
  */
-export function resultOfNull({ op, args }: LibraryNode, values: unknown[]): unknown {
+export function resultOfNull(node: LibraryNode, values: unknown[], isStrict: boolean): unknown {
+  const { op, args } = node;
   const [left, right] = values;
+  if (isStrict && STRICT.has(op)) return undefined;
   switch (op) {
     case '.':
     case '[]':

@@ -19,6 +19,7 @@ const POLICY: Dialect = {
   environment: registerPolicyFunctions(baseEnvironment()),
   // The model gets these messages, and it is not told the rules.
   isDiscreet: true,
+  isStrict: true,
   inspect: issueOf,
 };
 

@@ -5,18 +5,40 @@ import { conditionIssue, evaluateCondition } from '../../../src/bounded/conditio
 import { evaluatePolicyCondition, policyConditionIssue } from '../../../src/bounded/conditions/policy-condition.ts';
 import { WorkMeter } from '../../../src/domain/work.ts';
 import { policySubject } from '../../support/policy-subject.ts';
-import { CONDITION_VALUES, valueConditions } from '../../support/value-conditions.ts';
+import { CONDITION_VALUES, policyConditions, valueConditions } from '../../support/value-conditions.ts';
 
 test.each(valueConditions('v'))('[D4] in a condition, %s is %s', (condition, value) => {
   expect(conditionIssue(condition)).toBeNull();
   expect(evaluateCondition(condition, { v: CONDITION_VALUES })).toEqual({ ok: true, value });
 });
 
-test.each(valueConditions('parameters'))('[D4] in a policy, %s is %s', (condition, value) => {
+test.each(policyConditions('parameters'))('[D4] [C9] in a policy, %s is %s', (condition, value) => {
   expect(policyConditionIssue(condition)).toBeNull();
   const subject = policySubject({ parameters: CONDITION_VALUES });
-  expect(evaluatePolicyCondition(condition, subject)).toEqual({ ok: true, value });
+  const result = evaluatePolicyCondition(condition, subject);
+  if (value === null) expect(result.ok).toBe(false);
+  else expect(result).toEqual({ ok: true, value });
 });
+
+test.each([
+  'parameters.price * parameters.quantity > 1000',
+  'parameters.amount > 1000',
+  '-parameters.amount < 0',
+  'parameters.command.contains("rm")',
+  'host(parameters.url) == "evil.example"',
+  'parameters.items.exists(item, item.amount > 100)',
+  'now.getHours(session.metadata.timezone) >= 18',
+])('[C9] a policy denies what it cannot judge, because a value is absent: %s', (condition) => {
+  const subject = policySubject({ parameters: { price: 50_000, items: [{}] } });
+  expect(evaluatePolicyCondition(condition, subject).ok).toBe(false);
+});
+
+test.each(['type == "tool"', 'parameters.t.matches("^(a+)+$") && int'])(
+  '[C9] the name of a type is no value in a policy, and hides no function: %s',
+  (condition) => {
+    expect(policyConditionIssue(condition)).toContain('unknown name');
+  },
+);
 
 test.each(valueConditions('outputs'))('[D4] in a metric, %s is %s', (cel, value) => {
   const run = { response: '', document: { outputs: CONDITION_VALUES } };
