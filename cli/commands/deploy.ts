@@ -68,7 +68,7 @@ function remoteOf(folder: string): string {
 /** The arguments that decide which Worker is deployed. */
 function nameOf(args: readonly string[]): string[] {
   return args.flatMap((one, at) => {
-    if (/^--(?:env|config|name)=/.test(one)) return [one];
+    if (/^(?:--(?:env|config|name)|-[ec])=/.test(one)) return [one];
     return /^(?:--env|-e|--config|-c|--name)$/.test(one) ? args.slice(at, at + 2) : [];
   });
 }

@@ -31,7 +31,7 @@ interface Deployment {
 }
 
 interface Version {
-  readonly resources: { readonly bindings: readonly { readonly type: string; readonly class_name?: string }[] };
+  readonly resources?: { readonly bindings?: readonly { readonly type: string; readonly class_name?: string }[] };
 }
 
 /**
@@ -45,7 +45,8 @@ export function requireReadableDeployment(args: readonly string[], ask = wrangle
   const deployed = ask(['deployments', 'status', '--json', ...args]) as Deployment | null;
   for (const { version_id: id } of deployed?.versions ?? []) {
     const version = ask(['versions', 'view', id, '--json', ...args]) as Version | null;
-    const isEarlier = version?.resources.bindings.some(({ class_name: type = '' }) => CLASSES.includes(type)) === true;
+    const isEarlier =
+      version?.resources?.bindings?.some(({ class_name: type = '' }) => CLASSES.includes(type)) === true;
     if (!isEarlier) continue;
     throw new EngineError(
       'schema_too_old',

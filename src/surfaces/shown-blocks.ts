@@ -69,7 +69,10 @@ export class ShownBlocks<F> {
     const delta = take(text);
     if (delta === '') return [];
     const { before, start } = this.#frames;
-    const started = isShown ? [] : [...before(), ...this.begun(segment), ...start(block)];
-    return [...started, this.#frames.delta(block, delta)];
+    if (isShown) return [this.#frames.delta(block, delta)];
+    // A new step may close what is open: this block begins in it.
+    const first = [...before(), ...this.begun(segment)];
+    this.#open.set(segment, open);
+    return [...first, ...start(block), this.#frames.delta(block, delta)];
   }
 }

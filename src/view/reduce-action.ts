@@ -58,7 +58,11 @@ export function reduceAction(view: RunView, event: ActionEvent, extent: Extent):
     }
     case 'action_completed': {
       const output = isWhole ? event.data.output : null;
-      const settledView = settled(view, event, { status: 'completed', output, is_cached: event.data.cached === true });
+      const settledView = settled(view, event, {
+        status: 'completed',
+        output,
+        is_cached: isWhole && event.data.cached === true,
+      });
       // The outcome of an equal action was reused: this one was not started.
       return changed(settledView, event, ({ seqs }) => ({
         seqs: { ...seqs, executed: seqs.executed ?? seqs.written },

@@ -147,7 +147,7 @@ function written(view: RunView, at: number): RunView {
   const blocks = view.blocks.some(({ written_at: end }) => end === null)
     ? view.blocks.map((block) => (block.written_at === null ? { ...block, written_at: at } : block))
     : view.blocks;
-  return { ...view, iterations, blocks };
+  return iterations === view.iterations && blocks === view.blocks ? view : { ...view, iterations, blocks };
 }
 
 function blockOf(type: Block['type'], { seq, iteration, timestamp }: SessionEvent & { readonly seq: number }): Block {

@@ -47,6 +47,10 @@ export class McpRunState {
   static readonly WAITING_EVENTS: readonly EventType[] = [
     'agent_started',
     'agent_waiting',
+    'action_completed',
+    'action_failed',
+    'action_skipped',
+    'action_cancelled',
     'approval_requested',
     'approval_resolved',
     'client_tool_called',

@@ -47,12 +47,18 @@ interface Block {
 export class ChatState {
   /** The journaled events that a message is made of. */
   static readonly EVENTS: readonly EventType[] = [
+    'iteration_started',
     'thought_started',
     'thought_completed',
     'text_started',
     'text_completed',
     'response_started',
     'response_completed',
+    // An action that ends closes what was asked about it.
+    'action_completed',
+    'action_failed',
+    'action_skipped',
+    'action_cancelled',
     'client_tool_called',
     'client_tool_settled',
     'approval_requested',

@@ -56,6 +56,7 @@ export class ResponseState {
   /** The journaled events that a response is made of. */
   static readonly EVENTS: readonly EventType[] = [
     'agent_started',
+    'iteration_started',
     'thought_started',
     'thought_completed',
     'text_started',
