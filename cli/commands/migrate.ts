@@ -1,4 +1,5 @@
-import { readdirSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import pc from 'picocolors';
 import { EXIT, UsageError } from '../command.ts';
@@ -53,9 +54,17 @@ ${TRUST_HELP}`,
   },
 };
 
+/** The real path of a folder that may not exist yet. */
+function realTarget(target: string): string {
+  let known = resolve(target);
+  while (lstatSync(known, { throwIfNoEntry: false }) === undefined) known = dirname(known);
+  return join(realpathSync.native(known), relative(known, resolve(target)));
+}
+
 /** @throws UsageError for a folder that has files, or that the old folder would then contain */
 function requireNew(target: string, folder: string): void {
-  if (isWithin(folder, target)) throw new UsageError(`--out ${target} is in the folder that is converted`);
+  if (isWithin(realpathSync.native(folder), realTarget(target)))
+    throw new UsageError(`--out ${target} is in the folder that is converted`);
   const known = statSync(target, { throwIfNoEntry: false });
   if (known?.isDirectory() === false) throw new UsageError(`--out ${target} is not a folder`);
   if (known !== undefined && readdirSync(target).length > 0) {

@@ -293,9 +293,17 @@ class FolderMigration {
 
   #unconverted(converted: readonly Converted[]): ReadonlyMap<string, string> {
     const texts = new Map<string, string>();
+    // A file with text that cannot be read is there whole.
+    for (const [file, { text, problems }] of this.#read) {
+      if (problems.length === 0) continue;
+      const failed = converted.flatMap(({ read }) => (read.file === file ? (this.#failed.get(read) ?? []) : []));
+      const why = [...problems, ...failed].map(({ line, message }) => `# migrate: error in line ${line}: ${message}\n`);
+      texts.set(file, `${why.map((one) => this.#short(one)).join('')}${withLineEnd(text)}`);
+    }
+    const isWhole = new Set(texts.keys());
     for (const one of converted) {
       const problems = this.#failed.get(one.read);
-      if (problems === undefined) continue;
+      if (problems === undefined || isWhole.has(one.read.file)) continue;
       const why = problems.map(({ line, field, message }) => ({
         path: pathOf(field),
         message: `error in line ${line}${field === '' ? '' : ` at ${field}`}: ${message}`,

@@ -2,7 +2,7 @@
 
 const FENCE = /^[ \t>]*(`{3,}|~{3,})([^\n]*)$/gm;
 /** A line that may become a heading, a rule, a list, a fence or a table. */
-const MARKER = /^[ \t>]*(?:[-=*+_#`~|: ]+|\d{1,9}[.)]?)[ \t]*$/;
+const MARKER = /^(?:[-=*+_#`~|:> \t]+|[ \t>]*\d{1,9}[.)]?[ \t]*)$/;
 
 /** Longest link or image whose half is left out. */
 const TAIL_CHARS = 1_000;
@@ -35,10 +35,17 @@ function closed(line: string): string {
   if (isOdd(whole, '`')) return whole.endsWith('`') ? whole.slice(0, -1) : `${whole}\``;
   for (const mark of ['**', '~~']) {
     if (!isOdd(whole, mark)) continue;
-    const bare = whole.replace(/[*~]+$/, '');
+    const bare = withoutMarks(whole);
     return isOdd(bare, mark) ? `${bare.trimEnd()}${mark}` : bare;
   }
   return whole;
+}
+
+/** Without the marks of emphasis at its end. */
+function withoutMarks(text: string): string {
+  let end = text.length;
+  while (end > 0 && (text[end - 1] === '*' || text[end - 1] === '~')) end -= 1;
+  return text.slice(0, end);
 }
 
 function isOdd(text: string, mark: string): boolean {

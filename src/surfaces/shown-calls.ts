@@ -1,6 +1,6 @@
 /**
- * The actions of a run as streams show them: as calls of tools, from their start on, because their references have values
- * then; a call of a client tool when it is made, because the client executes what it sees.
+ * The actions of a run as streams show them: as calls of tools, from their start or a request for approval on, because their
+ * references have values then; a call of a client tool, with an id of its own, when it is made.
  */
 import type { EventOf, SessionEvent } from '../domain/event.ts';
 import type { Json, JsonObject } from '../domain/json.ts';

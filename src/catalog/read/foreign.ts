@@ -17,7 +17,7 @@ export const FOREIGN_FIELDS: Readonly<Record<ManifestKind, Readonly<Record<strin
   agent: {
     '': 'agency_level category compacting compaction config context extends grade iteration_cap metrics prompt_building retry runtime sandbox system_prompt trim',
     persona: 'knowledge system',
-    import: 'amulets env feeds files harness metadata monuments prompts',
+    import: 'amulets env feeds files harness monuments prompts',
     cognitive_engine: 'api_key_secret endpoint function_calling model provider thinking thinking_level',
     'cognitive_engine.primary': 'fallback function_calling parameters thinking thinking_level',
     'cognitive_engine.fallback': 'fallback function_calling parameters thinking thinking_level',
@@ -52,7 +52,7 @@ const WORDS: Readonly<Partial<Record<ManifestKind, Readonly<Record<string, RegEx
     persona: /^\S*\.(?:md|markdown|txt|prompt)$/i,
     'persona.agent': /^\S*\.(?:md|markdown|txt|prompt)$/i,
     'persona.user': /^\S*\.(?:md|markdown|txt|prompt)$/i,
-    'import.tools.[]': /^builtin\//,
+    'import.tools.[]': /^builtin\/[^/.]+$/,
     'cognitive_engine.primary.provider': /^(?:google|google-ai|googleai|x-ai|xai-auth|grok|claude|llamacpp)$/i,
   },
   tool: {

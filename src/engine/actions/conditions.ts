@@ -21,6 +21,8 @@ export class Conditions {
   #stepsLeft: number = limits.conditionStepsPerRun;
   /** The inputs of the workflow, with its defaults. */
   #inputs: JsonObject | null = null;
+  /** The latest bound result: conditions on the items of a list read the same one for each item. */
+  #latest: { readonly key: ActionKey; readonly output: Json } | null = null;
 
   constructor(scope: ActionScope) {
     this.#scope = scope;
@@ -68,16 +70,23 @@ export class Conditions {
     if ('value' in name) return name.value;
     if ('input' in name) return this.#workflowInputs;
     if ('result' in name) {
-      const { results, state } = this.#scope;
-      const producer = lookup(state(), name.result);
-      const result = producer === null ? null : results.get(producer.key);
-      return result?.status === 'completed' ? at(result.output, name.path) : undefined;
+      const producer = lookup(this.#scope.state(), name.result);
+      return producer === null ? undefined : this.#result(producer.key, name.path);
     }
     const members = Object.entries(name.members).flatMap(([member, one]): [string, Json][] => {
       const value = this.#bound(one);
       return value === undefined ? [] : [[member, value]];
     });
     return Object.fromEntries(members);
+  }
+
+  #result(key: ActionKey, path: readonly string[]): Json | undefined {
+    if (this.#latest?.key !== key) {
+      const result = this.#scope.results.get(key);
+      if (result?.status !== 'completed') return undefined;
+      this.#latest = { key, output: result.output };
+    }
+    return at(this.#latest.output, path);
   }
 
   get #workflowInputs(): JsonObject {

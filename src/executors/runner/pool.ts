@@ -65,6 +65,7 @@ export function createRunnerPool(options: RunnerPoolOptions): RunnerClient {
       if (startsFirst(runner.record)) observe.waiting?.('its container starts');
       try {
         const result = await runner.client.run(job, observe);
+        if (result.end !== 'lost') runner.record.givePlace();
         if (result.end !== 'lost' || runsOnce || observe.signal.aborted) return result;
         lost = result;
         fleet.markDown(runner);

@@ -34,7 +34,7 @@ export class RunnerRecord {
   lastAnswer: JsonObject | null = null;
   /** Milliseconds of the last health request that had a usable answer. */
   roundTripMs: number | null = null;
-  /** Without an answer, it is not asked before this time. */
+  /** Without an answer, it is not asked before this time, unless there is no other runner. */
   downUntil = 0;
   /** Time of the last contact, see `SingleRunner.lastContactAt`. */
   readonly alive = { at: Number.NEGATIVE_INFINITY };
@@ -69,6 +69,11 @@ export class RunnerRecord {
   /** A job is sent to it. It counts at once, because jobs that choose at the same time must see each other. */
   takePlace(): void {
     if (this.#places !== null) this.#places.free -= 1;
+  }
+
+  /** A job has ended on it. */
+  givePlace(): void {
+    if (this.#places !== null) this.#places.free += 1;
   }
 
   /** @param answer null: there was none @param ms from the request to the answer */

@@ -23,7 +23,7 @@ export interface DemoOptions {
 /** Number of generations per turn that may act; later ones only answer. */
 const ACTING_GENERATIONS = 3;
 /** Runtime blocks in a user message. Their content is escaped, so the first closing tag is the real one. */
-const RUNTIME_BLOCK = /<(results|context_feed|system|attached_file)\b([^>]*)>([\s\S]*?)<\/\1>/g;
+const RUNTIME_BLOCK = /<(results|context_feed|system|attached_file)\b([^<>]*)>([\s\S]*?)<\/\1>/g;
 const RESULT = /<action_result id="([^"]*)"[^>]*? status="(\w+)"[^>]*>\n?([\s\S]*?)\n?<\/action_result>/g;
 /** A line in place of an image or file, as the runtime writes it. */
 const FILE = /^\[((?:image|file) ".*", [\w.+-]+\/[\w.+-]+, \d+ bytes)\]$/gm;
@@ -56,12 +56,14 @@ export function passages({
   agent,
   messages,
 }: Pick<ModelRequest, 'messages' | 'agent'>): readonly [before: string, burst: string, after: string] {
+  // The prompt of an `llm` action: nothing in it is of the runtime.
+  if (agent === null)
+    return [writePlain(messages.findLast(({ role }) => role === 'user')?.content.trim() ?? ''), '', ''];
   const spoken = messages.map(({ role, content }) =>
     role === 'user' ? content.replace(RUNTIME_BLOCK, '').trim() : '',
   );
   const at = spoken.findLastIndex((words) => words !== '');
   const message = spoken[at] ?? '';
-  if (agent === null) return [writePlain(message), '', ''];
   const later = messages.slice(at + 1);
   const results = later.flatMap(({ role, content }) =>
     role === 'user'

@@ -33,7 +33,7 @@ const PLEASANTRIES =
   /^(?:(?:please|hello|hi|help|can you|could you|(?:what|who)\b.{0,20}\byou\b(?: do)?|tell me|show me|first|finally)\b[\s,!.:?]*)+/i;
 const SEPARATORS = /[;\n,]|[.?!](?=\s|$)|\b(?:and|then)\b/i;
 const PLACE =
-  /\s*\b(?:in|with|using) (?:the |a )?(python|shell|bash|terminal)\s*[.:!?]*$|^(?:(?:use|using|with|in) )?(?:the |a )?(python|shell|bash|terminal)\b(?: (?:to|for))?\s*[:,]?\s*/i;
+  /\b(?:in|with|using) (?:the |a )?(python|shell|bash|terminal)\s*[.:!?]*$|^(?:(?:use|using|with|in) )?(?:the |a )?(python|shell|bash|terminal)\b(?: (?:to|for))?\s*[:,]?\s*/i;
 
 /** @param known session variables that earlier messages have set @param feeds ids of the feeds in the prompt */
 export function readMessage(

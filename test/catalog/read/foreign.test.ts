@@ -32,6 +32,14 @@ describe('[M1] a manifest of the original', () => {
     expect(entries).toEqual([]);
   });
 
+  test.each([
+    ['a note in a block', agent('a', 'import: {tools: [], metadata: {owner: me}}')],
+    ['a path into a folder with that name', agent('a', 'import: {tools: [builtin/search.yaml]}')],
+  ])('%s is no sign', (_what, text) => {
+    const { problems } = load({ 'm.yaml': text, 'builtin/search.yaml': tool('search') });
+    expect(problems).toEqual([]);
+  });
+
   test('does not affect the other documents of its file', () => {
     const { problems, catalog } = load({ 'm.yaml': `${agent('a', 'grade: rare')}---\n${tool('t')}` });
     expect(problems).toHaveLength(1);

@@ -103,6 +103,15 @@ describe('[M1] what cannot be converted', () => {
     expect(migration.files.get('b.yml')).toContain('# migrate: a.yml has errors, so the agent in it is omitted\n');
   });
 
+  test.each([
+    ['a file that is not YAML', 'kind: Tool\nname: "x\n'],
+    ['a document that is not YAML beside a good one', `${tool('here2')}---\nname: a\nname: b\n`],
+  ])('%s is kept whole, with its errors', (_what, text) => {
+    const { unconverted } = migrated({ 'x.yml': text }).migration;
+    expect(unconverted.get('x.yml')).toMatch(/^# migrate: error in line \d+: /);
+    expect(unconverted.get('x.yml')).toContain(text);
+  });
+
   test('does not take the good documents of its file with it', () => {
     const both = migrated({
       'x.yml': `${head('Tool', 'good')}executor: echo\n---\n${agent('bad', 'import: {tools: [nope]}')}`,

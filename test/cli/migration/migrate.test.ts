@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import pc from 'picocolors';
@@ -251,6 +251,10 @@ describe('cortex migrate', () => {
     const old = mkdtempSync(join(root, 'old-'));
     const inside = await cortexHere(['migrate', old, '--out', join(old, 'new')], { cwd: PACKAGE_ROOT });
     expect([inside.code, inside.err]).toEqual([2, expect.stringContaining('is in the folder that is converted')]);
+    symlinkSync(old, join(full, 'link'));
+    const linked = await cortexHere(['migrate', old, '--out', join(full, 'link', 'new')], { cwd: PACKAGE_ROOT });
+    expect([linked.code, linked.err]).toEqual([2, expect.stringContaining('is in the folder that is converted')]);
+    rmSync(join(full, 'link'));
     const file = await run(FOLDER, '--out', join(full, 'mine.txt'));
     expect([file.code, file.err]).toEqual([2, expect.stringContaining('is not a folder')]);
   });

@@ -234,6 +234,13 @@ describe('unfinished Markdown', () => {
   ])('[U2] %j is read as %j', (text, expected) => {
     expect(completed(text)).toBe(expected);
   });
+
+  test('[U2] long lines of spaces and marks take linear time', () => {
+    for (const mark of [' ', '*', '~', '> ', '`']) {
+      const line = `${mark.repeat(100_000)}x`;
+      expect(completed(line).startsWith(line.slice(0, 90_000))).toBe(true);
+    }
+  });
 });
 
 describe('text of others', () => {

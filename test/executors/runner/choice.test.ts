@@ -81,6 +81,13 @@ describe('[R7] sessions and places', () => {
     expect(other?.asked).toEqual({ health: 0, jobs: 0, refused: 0 });
   });
 
+  test('a session stays although its jobs have filled its runner, once they have ended', async () => {
+    const both = pair();
+    const pool = poolOf(both);
+    for (let turn = 0; turn < 4; turn += 1) await untilEnded([submit(pool, 'ses_1'), submit(pool, 'ses_1')]);
+    expect(startsOf(both).toSorted()).toEqual([0, 8]);
+  });
+
   test('jobs at the same time take the free places of all runners, and then wait at their own one', async () => {
     const both = pair();
     const pool = poolOf(both);
