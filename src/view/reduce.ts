@@ -4,7 +4,8 @@
  * Invariants:
  *  1. It changes nothing: it returns a new view, which shares the unchanged parts with the earlier one; the same view if the
  *     event changes nothing about it.
- *  2. Live or replayed, from whatever patches: the same run gives the same view at its end, except `progress`.
+ *  2. Live or replayed, from whatever patches: the same run gives the same view at its end, except what only live events
+ *     tell: `progress` and `child_session_id` of actions.
  */
 import type { EventOf, SessionEvent } from '../domain/event.ts';
 import { reduceAction } from './reduce-action.ts';

@@ -124,16 +124,16 @@ async function stored(of: Target, session: string, id: string): Promise<{ events
 }
 
 /** Output that was printed while nobody was connected is not shown again. */
-const withoutProgress = ({ actions, ...message }: Message): object => ({
+const withoutLive = ({ actions, ...message }: Message): object => ({
   ...message,
-  actions: actions.map(({ progress: _progress, ...shown }) => shown),
+  actions: actions.map(({ progress: _progress, child_session_id: _child, ...shown }) => shown),
 });
 
 /** Checks what the program has seen against what the system has stored. */
 async function expectStored(report: ScenarioReport, of = system): Promise<Message> {
   const { events, message } = await stored(of, report.session, report.run);
   expect(report.journaled).toEqual(events.map(({ seq, type }) => [seq, type]));
-  expect(withoutProgress(report.message)).toEqual(withoutProgress(message));
+  expect(withoutLive(report.message)).toEqual(withoutLive(message));
   expect(report.message).toMatchObject({ status: 'completed', approvals: [], calls: [] });
   expect(report.history.messages.at(-1)).toMatchObject({ content: message.response, run_id: report.run });
   expect(report.content).toBe(NOTE);
@@ -284,7 +284,7 @@ describe('[K3] while the system is killed and started again', () => {
     expect(seen.filter(({ seq }) => seq !== null).map(({ seq, type }) => [seq, type])).toEqual(
       events.map(({ seq, type }) => [seq, type]),
     );
-    expect(withoutProgress(folded(seen, run))).toEqual(withoutProgress(message));
+    expect(withoutLive(folded(seen, run))).toEqual(withoutLive(message));
     expect(message.response).toBe(words(120, 'word'));
     expect(message.blocks.some(({ is_cut: isCut }) => isCut)).toBe(true);
     expect((await session.history()).messages.at(-1)?.content).toBe(message.response);
